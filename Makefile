@@ -1,0 +1,40 @@
+# make test: set up .venv from the pinned constraints and check everything. make demo: see it work.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: setup test lint types layers unit demo results clean
+
+setup: $(VENV)/.installed
+
+# torch first and by its pin: another package's looser range would pull a GPU build of several gigabytes.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+test: lint types layers unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/pytest
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+results: setup
+	$(BIN)/python -m satkgc.analysis.tables
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,5 @@
+"""`python -m satkgc`."""
+
+from satkgc.cli import main
+
+main()

@@ -1,0 +1,32 @@
+"""The command line: parses, calls the API, prints. One module a command, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from satkgc.cli import complete, evaluate, export, kg, reproduce, sample, serve, train
+from satkgc.errors import SatkgcError
+
+app = typer.Typer(
+    name="satkgc",
+    help="Complete knowledge graphs with fine-tuned language models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for module in (kg, sample, train, evaluate, complete, serve, export, reproduce):
+    module.register(app)
+
+
+def main() -> None:
+    """Run a command; what the user can put right is one line and exit code 2."""
+    try:
+        app()
+    except SatkgcError as error:
+        Console(stderr=True).print("[bold red]error:[/] ", end="")
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,106 @@
+"""The entities or relations of a graph: ids, names and descriptions, kept as Arrow columns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from satkgc.errors import SatkgcError
+
+Int32 = np.ndarray[tuple[int, ...], np.dtype[np.int32]]
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Index → (id, name, description), and back by binary search over two stored orders.
+
+    The columns are Arrow arrays, so that millions of texts open by memory map and are never turned into Python
+    strings all at once; the orders stand in for hash tables, which would have to be built at every start.
+    """
+
+    kind: str  # "entity" or "relation": what messages call a member
+    ids: pa.LargeStringArray
+    names: pa.LargeStringArray
+    descriptions: pa.LargeStringArray  # "" where there is none
+    id_order: Int32  # indices sorted by id
+    name_order: Int32  # indices sorted by name
+
+    @classmethod
+    def build(cls, kind: str, ids: pa.Array, names: pa.Array, descriptions: pa.Array) -> Vocabulary:
+        """Take three string columns of one length; the ids must be distinct."""
+        columns = [_large_string(column) for column in (ids, names, descriptions)]
+        orders = [pc.sort_indices(column).to_numpy().astype(np.int32) for column in columns[:2]]
+        for order in orders:
+            order.flags.writeable = False
+        return cls(kind, *columns, *orders)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def id(self, index: int) -> str:
+        """The id that the source used for this member."""
+        return self.ids[int(index)].as_py()
+
+    def name(self, index: int) -> str:
+        """The name, for people and for the language model."""
+        return self.names[int(index)].as_py()
+
+    def description(self, index: int) -> str:
+        """The description, or an empty string."""
+        return self.descriptions[int(index)].as_py()
+
+    def find(self, id: str) -> int | None:
+        """The index of an id, or None."""
+        at = _bisect(self.id_order, self.id, id)
+        if at < len(self) and self.id(self.id_order[at]) == id:
+            return int(self.id_order[at])
+        return None
+
+    def by_name(self, name: str) -> Int32:
+        """All indices with exactly this name, ascending."""
+        low = _bisect(self.name_order, self.name, name)
+        high = _bisect(self.name_order, self.name, name, after=True)
+        return np.sort(self.name_order[low:high])
+
+    def index(self, id: str) -> int:
+        """The index of an id; an unknown one is answered with those that look like it."""
+        found = self.find(id)
+        if found is None:
+            near = difflib.get_close_matches(id, self._around(id), n=3, cutoff=0.5)
+            hint = (
+                f"did you mean {', '.join(map(repr, near))}?" if near else f"no {self.kind} id looks like it"
+            )
+            raise SatkgcError(f"unknown {self.kind} {id!r}", remedy=hint)
+        return found
+
+    def _around(self, id: str, width: int = 500) -> list[str]:
+        """Ids to compare a misspelt one with: all of a small vocabulary, else the neighbours in sorted order."""
+        if len(self) <= 20_000:
+            return self.ids.to_pylist()
+        at = _bisect(self.id_order, self.id, id)
+        return [self.id(i) for i in self.id_order[max(0, at - width) : at + width]]
+
+
+def _large_string(column: pa.Array) -> pa.LargeStringArray:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column.cast(pa.large_string())
+
+
+def _bisect(order: Int32, key: Callable[[int], str], wanted: str, after: bool = False) -> int:
+    """The place of `wanted` among the keys in Arrow's sort order, which is that of the UTF-8 bytes."""
+    target = wanted.encode()
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        value = key(order[middle]).encode()
+        if value < target or (after and value == target):
+            low = middle + 1
+        else:
+            high = middle
+    return low
