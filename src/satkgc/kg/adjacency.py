@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -47,7 +48,7 @@ class Adjacency:
         return self.edges[self.edge_ptr[first] : self.edge_ptr[last]]
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _frozen(array: Any) -> Any:
     array.flags.writeable = False
     return array
 

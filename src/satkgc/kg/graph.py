@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,16 +38,14 @@ class KnowledgeGraph:
         name: str,
         entities: Vocabulary,
         relations: Vocabulary,
-        train: np.ndarray,  # type: ignore[type-arg]
-        valid: np.ndarray | None = None,  # type: ignore[type-arg]
-        test: np.ndarray | None = None,  # type: ignore[type-arg]
+        train: Any,
+        valid: Any = None,
+        test: Any = None,
         split_entities: Mapping[str, Int32] | None = None,
     ) -> KnowledgeGraph:
         """Make a graph from index triples; the arrays are copied where they are not int32 already."""
         empty = np.empty((0, 3), np.int32)
-        splits = [
-            _frozen(np.ascontiguousarray(empty if s is None else s, np.int32)) for s in (train, valid, test)
-        ]
+        splits = [_frozen(np.ascontiguousarray(empty if s is None else s, np.int32)) for s in (train, valid, test)]
         return cls(name, entities, relations, *splits, split_entities=dict(split_entities or {}))
 
     @property

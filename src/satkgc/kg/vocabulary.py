@@ -72,9 +72,7 @@ class Vocabulary:
         found = self.find(id)
         if found is None:
             near = difflib.get_close_matches(id, self._around(id), n=3, cutoff=0.5)
-            hint = (
-                f"did you mean {', '.join(map(repr, near))}?" if near else f"no {self.kind} id looks like it"
-            )
+            hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"no {self.kind} id looks like it"
             raise SatkgcError(f"unknown {self.kind} {id!r}", remedy=hint)
         return found
 
