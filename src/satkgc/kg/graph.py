@@ -44,8 +44,12 @@ class KnowledgeGraph:
         split_entities: Mapping[str, Int32] | None = None,
     ) -> KnowledgeGraph:
         """Make a graph from index triples; the arrays are copied where they are not int32 already."""
-        empty = np.empty((0, 3), np.int32)
-        splits = [_frozen(np.ascontiguousarray(empty if s is None else s, np.int32)) for s in (train, valid, test)]
+
+        def frozen(split: Any) -> Int32:
+            array: Int32 = _frozen(np.ascontiguousarray(np.empty((0, 3)) if split is None else split, np.int32))
+            return array
+
+        splits = frozen(train), frozen(valid), frozen(test)
         return cls(name, entities, relations, *splits, split_entities=dict(split_entities or {}))
 
     @property
