@@ -1,0 +1,142 @@
+"""What is asked of a completer and what it answers: plain values, ready for JSON by `dataclasses.asdict`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from satkgc.errors import SatkgcError
+
+MAX_K = 1000  # answers to one question; a longer list is what `propose` is for
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntity:
+    """An entity that the graph never had, given in words. `id` is only needed to add it under an id of one's own."""
+
+    name: str
+    description: str = ""
+    id: str | None = None
+
+
+EntityRef = str | NewEntity  # an id, an exact name, or new text
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A type of entity, said by the graph itself: those that are the head or the tail of a relation.
+
+    `Role("profession", "head")` is every entity with a known profession; `Role("instance of", "head", "human")`
+    only those whose known tail is `human`. All splits count.
+    """
+
+    relation: str
+    side: Literal["head", "tail"]
+    other: str | None = None  # the entity at the other end, by id or name
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Two of head, relation and tail; the third is asked for. The rest narrows the answers."""
+
+    head: EntityRef | None = None
+    relation: str | None = None
+    tail: EntityRef | None = None
+    k: int = 10
+    drop_known: bool = False  # leave triples of the graph out instead of marking them
+    among: tuple[str, ...] | None = None  # only these entities (or relations, where the relation is asked for)
+    role: Role | None = None  # only entities of this type
+    min_score: float | None = None
+    min_probability: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [part is not None for part in (self.head, self.relation, self.tail)]
+        if sum(given) != 2:
+            raise SatkgcError(
+                "a question gives two of head, relation and tail",
+                remedy=f"{'leave one out' if sum(given) == 3 else 'name two'}; the missing one is the answer",
+            )
+        if not 1 <= self.k <= MAX_K:
+            raise SatkgcError(f"k is {self.k}", remedy=f"ask for 1 to {MAX_K} answers")
+        if self.relation is None and self.role is not None:
+            raise SatkgcError("a role restricts entities, but the relation is asked for", remedy="leave the role out")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer. `probability` is None where the run has no calibration; `known` says that the graph holds the triple."""
+
+    id: str
+    name: str
+    description: str
+    score: float  # the cosine of the two towers' vectors, -1 to 1
+    probability: float | None
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An entity as a search finds it."""
+
+    id: str
+    name: str
+    description: str
+    degree: int  # distinct neighbours in the training graph
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation of the graph and how many training triples have it."""
+
+    id: str
+    name: str
+    triples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """One triple at an entity, seen from it: `direction` is "out" where the entity is the head, else "in"."""
+
+    relation: str
+    relation_name: str
+    direction: Literal["out", "in"]
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDetail:
+    """An entity with its neighbours, the first `limit` of `total` triples."""
+
+    id: str
+    name: str
+    description: str
+    degree: int
+    total: int
+    neighbours: tuple[Neighbour, ...]
+
+
+class UnknownNameError(SatkgcError):
+    """No entity or relation is called so; `suggestions` are ids and names that look like it."""
+
+    def __init__(self, kind: str, text: str, suggestions: list[Entity] | list[Relation]) -> None:
+        self.suggestions = suggestions
+        near = ", ".join(f"{s.name!r} ({s.id})" if s.name != s.id else repr(s.id) for s in suggestions)
+        super().__init__(
+            f"unknown {kind} {text!r}", remedy=f"did you mean {near}?" if near else f"no {kind} looks like it"
+        )
+
+
+class AmbiguousNameError(SatkgcError):
+    """Several entities or relations have this name; `candidates` lists them: say which by its id."""
+
+    def __init__(self, kind: str, text: str, candidates: list[Entity] | list[Relation], total: int) -> None:
+        self.candidates = candidates
+        some = ", ".join(
+            f"{c.id} ({c.description[:60]})" if isinstance(c, Entity) and c.description else c.id for c in candidates
+        )
+        more = f", and {total - len(candidates)} more" if total > len(candidates) else ""
+        super().__init__(
+            f"{total} {'entities are' if kind == 'entity' else 'relations are'} called {text!r}",
+            remedy=f"give the id of one: {some}{more}",
+        )
