@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from satkgc.errors import SatkgcError
 from satkgc.kg.vocabulary import Int32
 
 Int64 = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -31,7 +31,9 @@ class Adjacency:
     @classmethod
     def build(cls, triples: Int32, num_entities: int) -> Adjacency:
         """From (T, 3) triples, in time linear in their number."""
-        return cls(*map(_frozen, _build(np.ascontiguousarray(triples), num_entities)))
+        from satkgc.kg.kernels import build_adjacency
+
+        return cls(*map(_frozen, build_adjacency(as_triples(triples), num_entities)))
 
     @cached_property
     def degree(self) -> Int32:
@@ -48,61 +50,15 @@ class Adjacency:
         return self.edges[self.edge_ptr[first] : self.edge_ptr[last]]
 
 
+def as_triples(rows: Any) -> Int32:
+    """A read-only (n, 3) int32 view of rows; one type for all callers, so that each loop is compiled once."""
+    array = np.ascontiguousarray(rows, np.int32)
+    if array.size and (array.ndim != 2 or array.shape[1] != 3):
+        raise SatkgcError(f"triples of the shape {array.shape}", remedy="give rows of head, relation, tail")
+    return _frozen(array.reshape(-1, 3))
+
+
 def _frozen(array: Any) -> Any:
-    array.flags.writeable = False
-    return array
-
-
-@njit(cache=True, nogil=True)
-def _build(triples, num_entities):  # type: ignore[no-untyped-def]
-    # Counting sort of the incidences (u, v, triple) by v, then stably by u: linear, and one pass each.
-    count = np.zeros(num_entities + 1, np.int64)
-    for i in range(len(triples)):
-        h, t = triples[i, 0], triples[i, 2]
-        count[t + 1] += 1
-        if h != t:
-            count[h + 1] += 1
-    ptr = np.cumsum(count)  # symmetric: the number of entries with u = x is that with v = x
-    total = ptr[-1]
-
-    at = ptr[:-1].copy()
-    by_v_u = np.empty(total, np.int32)
-    by_v_triple = np.empty(total, np.int32)
-    for i in range(len(triples)):
-        h, t = triples[i, 0], triples[i, 2]
-        by_v_u[at[t]] = h
-        by_v_triple[at[t]] = i
-        at[t] += 1
-        if h != t:
-            by_v_u[at[h]] = t
-            by_v_triple[at[h]] = i
-            at[h] += 1
-
-    at[:] = ptr[:-1]
-    other = np.empty(total, np.int32)
-    edges = np.empty(total, np.int32)
-    for v in range(num_entities):
-        for i in range(ptr[v], ptr[v + 1]):
-            u = by_v_u[i]
-            other[at[u]] = v
-            edges[at[u]] = by_v_triple[i]
-            at[u] += 1
-
-    neighbour_ptr = np.zeros(num_entities + 1, np.int64)
-    slots = 0
-    for u in range(num_entities):
-        for i in range(ptr[u], ptr[u + 1]):
-            if i == ptr[u] or other[i] != other[i - 1]:
-                slots += 1
-        neighbour_ptr[u + 1] = slots
-    neighbours = np.empty(slots, np.int32)
-    edge_ptr = np.empty(slots + 1, np.int64)
-    slot = 0
-    for u in range(num_entities):
-        for i in range(ptr[u], ptr[u + 1]):
-            if i == ptr[u] or other[i] != other[i - 1]:
-                neighbours[slot] = other[i]
-                edge_ptr[slot] = i
-                slot += 1
-    edge_ptr[slots] = total
-    return neighbour_ptr, neighbours, edge_ptr, edges
+    view = array.view()  # the flag is set on a view: the caller's own array stays as it was
+    view.flags.writeable = False
+    return view

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from satkgc.kg.adjacency import Adjacency, _frozen
+from satkgc.errors import SatkgcError
+from satkgc.kg.adjacency import Adjacency, _frozen, as_triples
 from satkgc.kg.known import KnownTriples
 from satkgc.kg.vocabulary import Int32, Vocabulary
 
@@ -31,6 +32,7 @@ class KnowledgeGraph:
     test: Int32  # (S, 3)
     split_entities: Mapping[str, Int32] = field(default_factory=dict)  # inductive graphs: "valid", "test"
     path: Path | None = None  # the binary folder this was opened from
+    fingerprint: str | None = None  # of that folder's content
 
     @classmethod
     def from_arrays(
@@ -44,13 +46,40 @@ class KnowledgeGraph:
         split_entities: Mapping[str, Int32] | None = None,
     ) -> KnowledgeGraph:
         """Make a graph from index triples; the arrays are copied where they are not int32 already."""
+        splits = [as_triples([] if rows is None else rows) for rows in (train, valid, test)]
+        for triples in splits:
+            _check_range(triples[:, ::2], len(entities), "entity")
+            _check_range(triples[:, 1], len(relations), "relation")
+        held_out = {key: _frozen(np.asarray(value, np.int32)) for key, value in (split_entities or {}).items()}
+        return cls(name, entities, relations, splits[0], splits[1], splits[2], split_entities=held_out)
 
-        def frozen(split: Any) -> Int32:
-            array: Int32 = _frozen(np.ascontiguousarray(np.empty((0, 3)) if split is None else split, np.int32))
-            return array
+    @classmethod
+    def load(cls, source: str | Path, **options: Any) -> KnowledgeGraph:
+        """Open a graph by catalogue name, binary folder, TSV folder or archive, table of triples, or RDF file.
 
-        splits = frozen(train), frozen(valid), frozen(test)
-        return cls(name, entities, relations, *splits, split_entities=dict(split_entities or {}))
+        `options` are the fields of `satkgc.kg.readers.ReadOptions`: column names, languages, how to split.
+        """
+        from satkgc.kg.loading import load
+
+        return load(source, options)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> KnowledgeGraph:
+        """Write the binary form and return the graph opened from it."""
+        from satkgc.kg import binary
+
+        binary.write(self, Path(folder), overwrite=overwrite)
+        return binary.open_folder(Path(folder))
+
+    def __reduce__(self) -> tuple[Callable[..., KnowledgeGraph], tuple[Any, ...]]:
+        """Another process gets the path and maps the same pages; nothing is copied."""
+        from satkgc.kg import binary
+
+        if self.path is None:
+            raise SatkgcError(
+                "a graph in memory cannot be sent to another process",
+                remedy="save it first: kg = kg.save(folder)",
+            )
+        return binary.open_folder, (self.path, self.fingerprint)
 
     @property
     def num_entities(self) -> int:
@@ -75,6 +104,8 @@ class KnowledgeGraph:
     @cached_property
     def known_all(self) -> KnownTriples:
         """Answers known from any split: the filter of filtered ranks."""
+        if not len(self.valid) and not len(self.test):
+            return self.known_train
         triples = np.concatenate([self.train, self.valid, self.test])
         return KnownTriples.build(triples, self.num_entities, self.num_relations)
 
@@ -86,4 +117,12 @@ class KnowledgeGraph:
         return (
             f"KnowledgeGraph({self.name!r}: {self.num_entities:,} entities, {self.num_relations:,} relations, "
             f"{len(self.train):,}/{len(self.valid):,}/{len(self.test):,} train/valid/test triples)"
+        )
+
+
+def _check_range(indices: Int32, size: int, kind: str) -> None:
+    """The compiled loops trust their indices, so that a wrong one must not get as far."""
+    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+        raise SatkgcError(
+            f"a triple points to {kind} {indices.max()} of {size}", remedy="indices run from 0 to size - 1"
         )

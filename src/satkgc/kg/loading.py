@@ -1,0 +1,52 @@
+"""One door for every source: a catalogue name, a binary folder, or whatever the readers know."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from satkgc.errors import SatkgcError
+from satkgc.kg import binary
+from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.readers import ReadOptions, read
+
+# These speak of sources without a split; where there is one already they are silent, not wrong.
+SPLIT_OPTIONS = {"split", "valid", "test", "seed"}
+
+
+def load(source: str | Path, options: dict[str, Any]) -> KnowledgeGraph:
+    """Open what `source` names: an existing path first, then the catalogue."""
+    known = {f.name for f in fields(ReadOptions)}
+    for option in options.keys() - known:
+        near = difflib.get_close_matches(option, known, n=1)
+        raise SatkgcError(
+            f"unknown option {option!r}", remedy=f"did you mean {near[0]!r}?" if near else f"known: {sorted(known)}"
+        )
+    path = Path(source)
+    if not path.exists():
+        return _from_catalogue(str(source), options)
+    if path.is_dir() and binary.is_folder(path):
+        _refuse(options.keys() - SPLIT_OPTIONS, source)
+        return binary.open_folder(path)
+    return read(path, ReadOptions(**options))
+
+
+def _from_catalogue(source: str, options: dict[str, Any]) -> KnowledgeGraph:
+    from satkgc.kg import catalogue
+
+    entry = catalogue.find(source)
+    if entry is None:
+        near = catalogue.suggestions(source)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`satkgc kg list` shows the names in the catalogue"
+        raise SatkgcError(
+            "no such file or folder, and no graph of this name in the catalogue", where=source, remedy=hint
+        )
+    _refuse(options.keys() - SPLIT_OPTIONS, source)
+    return catalogue.load(entry)
+
+
+def _refuse(options: set[str], source: str | Path) -> None:
+    if options:
+        raise SatkgcError(f"{', '.join(sorted(options))} cannot be chosen for a graph that has been read", where=source)
