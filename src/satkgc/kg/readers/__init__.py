@@ -1,47 +1,48 @@
-"""Readers: one file a form. `read` looks at the source and calls the one that fits."""
+"""Readers: one for each form in which people hold graphs, chosen by what the source is called."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from satkgc.errors import SatkgcError
+from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.readers.options import ReadOptions
 
-if TYPE_CHECKING:
-    from satkgc.kg.graph import KnowledgeGraph
+__all__ = ["ReadOptions", "read"]
 
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a source is read. Every field is a keyword of `KnowledgeGraph.load` and a flag of `satkgc kg import`."""
-
-    name: str | None = None  # what the graph is called; the file's or folder's name unless given
-
-    # What to make of gaps.
-    unlisted: Literal["error", "add"] = "error"  # a triple's entity or relation that the listing lacks
-    textless: Literal["allow", "error"] = "error"  # a listed entity with neither name nor description
-
-    # Tables (CSV, TSV, Parquet): the column names, and where the texts are.
-    head: str = "head"
-    relation: str = "relation"
-    tail: str = "tail"
-    entities: Path | None = None  # a table of entities; without one, ids serve as names
-    relations: Path | None = None
-    id: str = "id"  # the columns of those two tables
-    label: str = "name"
-    description: str = "description"
-
-    # RDF.
-    languages: tuple[str, ...] = ("en",)  # of labels and descriptions, the best first; "" is a literal without a tag
-
-    # Where the source holds no split of its own.
-    split: Literal["transductive", "inductive", "none"] = "transductive"
-    valid: float = 0.05  # the share of triples (inductive: of entities) held out
-    test: float = 0.05
-    seed: int = 0
+ARCHIVES = (".tar.xz", ".tar.gz", ".tgz", ".tar.bz2", ".tar", ".zip")
+TABLES = (".csv", ".tsv", ".parquet")
+RDF = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl", ".jsonld", ".json")
+COMPRESSED = (".gz", ".zst")
 
 
-def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
-    """Read a TSV folder or archive, a table of triples or an RDF file; refuse what is none of them."""
-    raise SatkgcError("no reader knows this form", where=source)
+def read(source: Path, options: ReadOptions | None = None) -> KnowledgeGraph:
+    """Read a folder, an archive of one, a table of triples or an RDF file into a graph."""
+    source, options = Path(source), options or ReadOptions()
+    if not source.exists():
+        raise SatkgcError(
+            "there is no such file or folder", where=source, remedy="check the path; satkgc kg list names known graphs"
+        )
+    name = source.name.lower()
+    if source.is_dir():
+        from satkgc.kg.readers import folder
+
+        return folder.read(source, options)
+    if name.endswith(ARCHIVES):
+        from satkgc.kg.readers import archive
+
+        return archive.read(source, options)
+    plain = name.removesuffix(".gz").removesuffix(".zst")
+    if plain.endswith(TABLES):
+        from satkgc.kg.readers import table
+
+        return table.read(source, options)
+    if plain.endswith(RDF):
+        from satkgc.kg.readers import rdf
+
+        return rdf.read(source, options)
+    raise SatkgcError(
+        "this kind of file is not known",
+        where=source,
+        remedy=f"give a folder, or a file that ends in {' '.join(TABLES + RDF)} (also .gz, .zst) {' '.join(ARCHIVES)}",
+    )

@@ -1,0 +1,225 @@
+"""From columns of text, whatever file they came from, to a graph of indices: all checks on content are here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from satkgc.errors import SatkgcError
+from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.readers.options import ReadOptions
+from satkgc.kg.readers.readable import readable_names
+from satkgc.kg.vocabulary import Int32, Vocabulary
+
+log = logging.getLogger("satkgc.kg")
+
+Where = Callable[[int], str]  # a row's place, as messages name it
+
+
+@dataclass(frozen=True)
+class Triples:
+    """Three columns of ids."""
+
+    head: pa.ChunkedArray
+    relation: pa.ChunkedArray
+    tail: pa.ChunkedArray
+    where: Where
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of entities or relations; without a column of names they are made from the ids."""
+
+    ids: pa.ChunkedArray
+    names: pa.ChunkedArray | None
+    descriptions: pa.ChunkedArray | None
+    shown: str  # the file, for messages
+    where: Where
+
+
+def assemble(
+    name: str,
+    splits: Mapping[str, Triples],
+    entities: Listing | None,
+    relations: Listing | None,
+    options: ReadOptions,
+    held_out: Mapping[str, tuple[pa.ChunkedArray, Where]] | None = None,
+) -> KnowledgeGraph:
+    """Check everything, number entities and relations (as listed, else in order of appearance), drop duplicates."""
+    for triples in splits.values():
+        for column, what in ((triples.head, "head"), (triples.relation, "relation"), (triples.tail, "tail")):
+            _refuse_empty(column, f"the {what} of this triple", triples.where)
+    entity_codes, entity_vocabulary = _number(
+        "entity", {s: [t.head, t.tail] for s, t in splits.items()}, splits, entities, options
+    )
+    relation_codes, relation_vocabulary = _number(
+        "relation", {s: [t.relation] for s, t in splits.items()}, splits, relations, options
+    )
+    arrays: dict[str, Int32] = {}
+    for split in splits:
+        (head, tail), (relation,) = entity_codes.pop(split), relation_codes.pop(split)
+        arrays[split] = np.stack([head, relation, tail], axis=1)  # (T, 3)
+    _check_relations(arrays, relation_vocabulary, splits)
+    from satkgc.kg.split import distinct, split_graph
+
+    for split, array in arrays.items():
+        arrays[split] = distinct(array, len(entity_vocabulary), len(relation_vocabulary))
+        if dropped := len(array) - len(arrays[split]):
+            log.warning("%s: %s duplicate triples dropped from %s", name, f"{dropped:,}", split)
+    graph = KnowledgeGraph.from_arrays(
+        name,
+        entity_vocabulary,
+        relation_vocabulary,
+        arrays["train"],
+        arrays.get("valid"),
+        arrays.get("test"),
+        _held_out(held_out or {}, entity_vocabulary, arrays["train"]),
+    )
+    return split_graph(graph, options.split, options.valid, options.test, options.seed)
+
+
+def _number(
+    kind: str,
+    columns: Mapping[str, list[pa.ChunkedArray]],
+    splits: Mapping[str, Triples],
+    listing: Listing | None,
+    options: ReadOptions,
+) -> tuple[dict[str, list[Int32]], Vocabulary]:
+    """The index of every cell, and the vocabulary; one hash table over all columns of all splits."""
+    flat = [column.cast(pa.large_string()) for parts in columns.values() for column in parts]
+    cells = pa.chunked_array([chunk for column in flat for chunk in column.chunks], pa.large_string())
+    ids = names = descriptions = None
+    if listing is not None:
+        ids, names, descriptions = _check_listing(kind, listing, options)
+    if ids is None or options.unlisted == "add":
+        seen = pc.unique(cells)
+        if ids is not None:
+            new = seen.filter(pc.invert(pc.is_in(seen, ids)))
+            names = pa.concat_arrays([names, readable_names(new)])
+            descriptions = pa.concat_arrays([descriptions, _blank(len(new))])
+            ids = pa.concat_arrays([ids, new])
+        else:
+            ids, names, descriptions = seen, readable_names(seen), _blank(len(seen))
+    codes = pc.index_in(cells, value_set=ids)
+    if codes.null_count:
+        assert listing is not None
+        _refuse_unlisted(kind, columns, splits, ids, listing)
+    numbers = codes.to_numpy().astype(np.int32, copy=False)
+    result: dict[str, list[Int32]] = {}
+    at = 0
+    for split, parts in columns.items():
+        result[split] = []
+        for column in parts:
+            result[split].append(numbers[at : at + len(column)])
+            at += len(column)
+    return result, Vocabulary.build(kind, ids, names, descriptions)
+
+
+def _check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa.Array, pa.Array, pa.Array]:
+    _refuse_empty(listing.ids, f"the {kind}'s id", listing.where)
+    ids = _one_chunk(listing.ids)
+    if len(pc.unique(ids)) < len(ids):
+        codes = pc.index_in(ids, value_set=ids).to_numpy()  # each id's first row
+        second = int(np.flatnonzero(codes != np.arange(len(ids)))[0])
+        raise SatkgcError(
+            f"{kind} {ids[second].as_py()!r} is listed twice",
+            where=listing.where(second),
+            remedy=f"keep one of the two; the first is at {listing.where(int(codes[second]))}",
+        )
+    descriptions = _blank(len(ids)) if listing.descriptions is None else _trimmed(listing.descriptions)
+    if listing.names is None:
+        return ids, readable_names(ids), descriptions
+    names = _trimmed(listing.names)
+    nameless = pc.equal(names, "")
+    if kind == "entity" and options.textless == "error":
+        textless = pc.and_(nameless, pc.equal(descriptions, ""))
+        if (row := pc.index(textless, True).as_py()) >= 0:
+            raise SatkgcError(
+                f"entity {ids[row].as_py()!r} has neither name nor description",
+                where=listing.where(row),
+                remedy="give it one, or let its id serve as its name (textless: allow)",
+            )
+    if pc.any(nameless).as_py():
+        names = pc.replace_with_mask(names, nameless, readable_names(ids.filter(nameless)))
+    return ids, names, descriptions
+
+
+def _refuse_unlisted(
+    kind: str, columns: Mapping[str, list[pa.ChunkedArray]], splits: Mapping[str, Triples], ids: Any, listing: Listing
+) -> None:
+    for split, parts in columns.items():
+        unlisted = [pc.invert(pc.is_in(column.cast(pa.large_string()), ids)) for column in parts]
+        rows = [row for column in unlisted if (row := pc.index(column, True).as_py()) >= 0]
+        if rows:
+            row = min(rows)
+            id = next(parts[i][row].as_py() for i, column in enumerate(unlisted) if column[row].as_py())
+            raise SatkgcError(
+                f"{kind} {id!r} is not listed in {listing.shown}",
+                where=splits[split].where(row),
+                remedy="list it there, or take unlisted ones in (unlisted: add)",
+            )
+
+
+def _refuse_empty(column: pa.ChunkedArray, what: str, where: Where) -> None:
+    empty = pc.fill_null(pc.equal(column.cast(pa.large_string()), ""), True)
+    if (row := pc.index(empty, True).as_py()) >= 0:
+        raise SatkgcError(f"{what} is empty", where=where(row), remedy="fill it in, or take the line out")
+
+
+def _check_relations(arrays: Mapping[str, Int32], relations: Vocabulary, splits: Mapping[str, Triples]) -> None:
+    trained = np.zeros(len(relations), bool)
+    trained[arrays["train"][:, 1]] = True
+    for split in arrays.keys() - {"train"}:
+        unseen = np.flatnonzero(~trained[arrays[split][:, 1]])
+        if len(unseen):
+            row = int(unseen[0])
+            raise SatkgcError(
+                f"relation {relations.id(arrays[split][row, 1])!r} is in {split} but never in train "
+                f"({len(unseen):,} such triples)",
+                where=splits[split].where(row),
+                remedy="nothing can be learnt about it: move some of its triples to train, or take them out",
+            )
+
+
+def _held_out(
+    lists: Mapping[str, tuple[pa.ChunkedArray, Where]], entities: Vocabulary, train: Int32
+) -> dict[str, Int32]:
+    """The entities that an inductive graph keeps out of training, by split."""
+    trained = np.zeros(len(entities), bool)
+    trained[train[:, [0, 2]].ravel()] = True
+    result: dict[str, Int32] = {}
+    for split, (ids, where) in lists.items():
+        codes = pc.index_in(ids.cast(pa.large_string()), value_set=entities.ids)
+        if codes.null_count:
+            row = pc.index(pc.is_null(codes), True).as_py()
+            raise SatkgcError(f"entity {ids[row].as_py()!r} is in no list and no triple", where=where(row))
+        numbers = codes.to_numpy().astype(np.int32)
+        if len(seen := np.flatnonzero(trained[numbers])):
+            row = int(seen[0])
+            raise SatkgcError(
+                f"entity {ids[row].as_py()!r} is held out for {split} but occurs in train",
+                where=where(row),
+                remedy="take it out of this list, or its triples out of train",
+            )
+        result[split] = np.unique(numbers)
+        result[split].flags.writeable = False
+    return result
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    # Cast before joining: 32-bit offsets end at two gigabytes of text.
+    return pa.chunked_array(column.cast(pa.large_string())).combine_chunks()
+
+
+def _trimmed(column: pa.ChunkedArray) -> pa.Array:
+    return pc.utf8_trim_whitespace(pc.fill_null(_one_chunk(column), ""))
+
+
+def _blank(count: int) -> pa.Array:
+    return pa.repeat(pa.scalar("", pa.large_string()), count)

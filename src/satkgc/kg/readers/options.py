@@ -1,0 +1,72 @@
+"""How a source is to be read: every choice a reader offers, with its default and the reason for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from satkgc.errors import SatkgcError
+
+SplitKind = Literal["transductive", "inductive", "none"]
+Unlisted = Literal["error", "add"]
+Textless = Literal["error", "allow"]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a source is read. Every field is a keyword of `KnowledgeGraph.load` and a flag of `satkgc kg import`.
+
+    A field that does not concern the kind of source at hand is ignored by its reader.
+    """
+
+    # What the graph is called. None: the file's or folder's name without its ending.
+    name: str | None = None
+
+    # A triple's entity or relation that the listing lacks: an error, because it is most often a damaged file; "add"
+    # takes it in, with a name made from its id.
+    unlisted: Unlisted = "error"
+    # A listed entity with neither name nor description: an error, because a language model has nothing to read;
+    # "allow" makes a name from its id.
+    textless: Textless = "error"
+
+    # Folders: the file that lists the entities, for folders that carry more than one set of texts.
+    entities_file: str = "entities.tsv"
+
+    # Tables (CSV, TSV, Parquet): the columns of the triples, by name, or by position from 0 where no column has that
+    # name. None: guessed from the usual names (head, subject, source …; see table.py), or columns 0, 1, 2 of a table
+    # of three columns without a header.
+    head: str | None = None
+    relation: str | None = None
+    tail: str | None = None
+    # The column that says train, valid or test. None: the one called "split", if there is one.
+    split_column: str | None = None
+    # Tables of entities and of relations. None: names are made from the ids.
+    entities: Path | None = None
+    relations: Path | None = None
+    # The columns of those two tables. None: guessed from the usual names (id; name, label, title; description, text).
+    id: str | None = None
+    label: str | None = None
+    description: str | None = None
+
+    # RDF: languages of labels and descriptions, the best first; then those without a language, then any.
+    languages: tuple[str, ...] = ("en",)
+
+    # A source without valid and test triples gets a split of its own (see split.py), because training needs one to
+    # measure itself by; "none" keeps all triples for training. A split in the source is never touched.
+    split: SplitKind = "transductive"
+    # Shares to hold out: of the triples (transductive) or of the entities (inductive).
+    valid: float = 0.05
+    test: float = 0.05
+    # Seed of the split: the same seed and source give the same split.
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, kind in (("unlisted", Unlisted), ("textless", Textless), ("split", SplitKind)):
+            if (value := getattr(self, name)) not in get_args(kind):
+                raise SatkgcError(f"{name} cannot be {value!r}", remedy=f"use one of {', '.join(get_args(kind))}")
+        if not (min(self.valid, self.test) >= 0 and 0 < self.valid + self.test < 1):
+            raise SatkgcError(
+                f"cannot hold out {self.valid:g} + {self.test:g} of the graph",
+                remedy="choose shares valid and test of at least 0 whose sum is above 0 and below 1",
+            )
