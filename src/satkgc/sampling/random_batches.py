@@ -1,0 +1,34 @@
+"""RANDOM: triples without replacement, as SimKGC and the other baselines draw them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+from satkgc.sampling.batch import Batch, Sampler
+from satkgc.sampling.config import SamplingConfig
+from satkgc.sampling.distance import Distances
+from satkgc.sampling.philox import PERMUTE, shuffle
+
+
+class RandomSampler(Sampler):
+    """Each pass over the training set is a fresh permutation cut into batches; a remainder shorter than a batch is
+    left out of that pass. The first triple of a batch stands in as its centre, so that distances have an origin.
+    """
+
+    def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int) -> None:
+        super().__init__(kg, config, seed)
+        self.distances = Distances(kg, config.distances)
+        self._pass = -1
+        self._order: Int32 = np.empty(0, np.int32)
+
+    def _draw(self, step: int) -> Batch:
+        size = self.config.triples
+        number, place = divmod(step, len(self.kg.train) // size)
+        if number != self._pass:
+            self._order = np.arange(len(self.kg.train), dtype=np.int32)
+            shuffle(self._order, len(self._order), self.seed, PERMUTE, number)
+            self._pass = number
+        triples = self._order[place * size : (place + 1) * size].copy()
+        return self.distances.batch(step, triples, triples)

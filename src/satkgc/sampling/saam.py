@@ -1,0 +1,68 @@
+"""Subgraph as a Mini-batch (Section 4.2): least-visited centre, its subgraph, |B|/2 of its triples, their distances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+from satkgc.sampling.assemble import assemble
+from satkgc.sampling.batch import Batch, Sampler, State
+from satkgc.sampling.config import SamplingConfig
+from satkgc.sampling.distance import Distances
+from satkgc.sampling.schedule import Schedule
+
+
+class Subgraphs(Protocol):
+    """A way to find the subgraph of a centre triple."""
+
+    def subgraph(self, centre: int, step: int) -> Int32:
+        """Distinct training triples around the centre; a fresh array."""
+        ...
+
+
+class SaamSampler(Sampler):
+    """Batches from the subgraphs of least-visited triples, drawn at the moment they are needed."""
+
+    def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, subgraphs: Subgraphs) -> None:
+        super().__init__(kg, config, seed)
+        self.subgraphs = subgraphs
+        self.schedule = Schedule(len(kg.train), seed)
+        self.distances = Distances(kg, config.distances)
+
+    def _draw(self, step: int) -> Batch:
+        schedule, config = self.schedule, self.config
+        centre = schedule.centre(step)
+        subgraph = self.subgraphs.subgraph(centre, step)
+        triples = assemble(
+            centre,
+            subgraph,
+            round(config.random_share * config.triples),
+            config.triples,
+            config.entity_disjoint,
+            self.kg.train,
+            schedule.visits,
+            schedule.order,
+            schedule.place,
+            schedule.bounds,
+            self.seed,
+            step,
+        )
+        schedule.visit(triples)
+        return self.distances.batch(step, triples, subgraph)
+
+    def _state(self) -> State:
+        return {"visits": self.schedule.visits.copy(), "order": self.schedule.order.copy()}
+
+    def _restore(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        if len(state.get("visits", ())) != len(self.kg.train):
+            raise SatkgcError(
+                f"the saved sampler counted {len(state.get('visits', ())):,} triples, "
+                f"this graph has {len(self.kg.train):,}",
+                remedy="resume with the graph the run was started on",
+            )
+        self.schedule.restore(state["visits"], state["order"])

@@ -1,0 +1,136 @@
+"""Random-walk subgraphs (Section 4.1): the walk with restart that collects M distinct triples around a centre."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+from satkgc.sampling.alias import alias_tables
+from satkgc.sampling.config import SamplingConfig
+from satkgc.sampling.hashset import insert, new_set
+from satkgc.sampling.philox import START, WALK, below, seed_word, words
+
+POWERS = {"brwr": -1, "rwr": 0, "brwr_p": 1}
+
+
+class WalkSubgraphs:
+    """The subgraph of a centre triple by BRWR, RWR or BRWR_P.
+
+    The start is the centre's head or tail, by inverse degree. In each step the walk goes back to the start with
+    probability p_r, else to a neighbour: by inverse degree (BRWR), uniformly (RWR) or by degree (BRWR_P). The edge
+    walked yields its triple, uniformly one of the parallel ones.
+
+    The walk ends when it has found M distinct triples. Two cases need care:
+
+    - A component of at most M triples. The walk would reach each of them in the end, so the subgraph is the whole
+      component, for certain. When a walk has gone M steps without a new triple, a breadth-first count bounded by M
+      decides whether this is such a component, and if so returns it: the same set as an endless walk, with no waiting
+      for the last triples and none of the rarely walked ones lost.
+    - A larger component whose triples are too hard to reach (a long chain: with p_r = 1/25 the hundredth hop has
+      probability 0.017). The walk ends after `walk_steps` steps with what these found. That number is fixed
+      beforehand and does not depend on what was found, so nothing is given up for having been unlucky.
+    """
+
+    def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int) -> None:
+        self.kg = kg
+        self.limit = min(config.subgraph_triples, len(kg.train))
+        self.steps = config.walk_steps
+        self.restart = np.uint64(config.restart * 2**32)
+        self.seed = seed_word(seed)
+        power = POWERS[config.sampler]
+        self.table = alias_tables(kg.adjacency, power) if power else np.empty((0, 2), np.uint32)
+
+    def subgraph(self, centre: int, step: int) -> Int32:
+        """Distinct training triples, in the order in which the walk of this step found them."""
+        graph = self.kg.adjacency
+        start = start_entity(self.kg.train, graph.neighbour_ptr, centre, self.seed, step)
+        return walk(
+            start,
+            (graph.neighbour_ptr, graph.neighbours, graph.edge_ptr, graph.edges),
+            self.table,
+            self.limit,
+            self.steps,
+            self.restart,
+            self.seed,
+            step,
+        )
+
+
+@njit(cache=True, nogil=True)
+def start_entity(triples, ptr, centre, seed, step):  # type: ignore[no-untyped-def]
+    """Head or tail of the centre with probability |N(v)|^-1 / (|N(h)|^-1 + |N(t)|^-1) (Section 4.1, i)."""
+    h, t = triples[centre, 0], triples[centre, 2]
+    of_h, of_t = ptr[h + 1] - ptr[h], ptr[t + 1] - ptr[t]
+    a, b, _, _ = words(seed, START, step, 0)
+    # |N(h)|^-1 / (|N(h)|^-1 + |N(t)|^-1) = |N(t)| / (|N(h)| + |N(t)|)
+    return h if below(a, b, of_h + of_t)[0] < of_t else t
+
+
+@njit(cache=True, nogil=True)
+def walk(start, graph, table, limit, max_steps, restart, seed, step):  # type: ignore[no-untyped-def]
+    """The distinct triples of a walk from `start`, at most `limit` (Section 4.1, ii); no table means uniform."""
+    ptr, neighbours, edge_ptr, edges = graph
+    found = np.empty(limit, np.int32)
+    seen = new_set(limit)
+    count = 0
+    since = 0  # steps since the last new triple
+    u = np.int64(start)
+    for i in range(max_steps):  # block i of the counter serves step i of the walk
+        a, b, c, d = words(seed, WALK, step, i)
+        if a < restart:
+            u = np.int64(start)
+            continue
+        first = ptr[u]
+        slot, coin = below(b, c, ptr[u + 1] - first)
+        if len(table) > 0 and coin >= table[first + slot, 0]:
+            slot = np.int64(table[first + slot, 1])
+        slot += first
+        edge = edge_ptr[slot]
+        parallel = edge_ptr[slot + 1] - edge
+        if parallel > 1:
+            edge += np.int64((d * np.uint64(parallel)) >> np.uint64(32))
+        u = np.int64(neighbours[slot])
+        since += 1
+        if insert(seen, edges[edge]):
+            found[count] = edges[edge]
+            count += 1
+            since = 0
+            if count == limit:
+                break
+        elif since == limit:
+            whole = component(start, graph, limit)
+            if len(whole) > 0:
+                return whole
+    return found[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def component(start, graph, limit):  # type: ignore[no-untyped-def]
+    """All triples of the component that `start` is in, or none if there are more than `limit`; O(limit)."""
+    ptr, neighbours, edge_ptr, edges = graph
+    queue = np.empty(limit + 1, np.int32)  # a component of L triples has at most L + 1 entities
+    seen = new_set(limit + 1)
+    found = np.empty(limit, np.int32)
+    none = np.empty(0, np.int32)
+    insert(seen, start)
+    queue[0] = start
+    entities, count, at = 1, 0, 0
+    while at < entities:
+        u = queue[at]
+        at += 1
+        for slot in range(ptr[u], ptr[u + 1]):
+            v = neighbours[slot]
+            if insert(seen, v):
+                if entities == limit + 1:
+                    return none
+                queue[entities] = v
+                entities += 1
+            if v >= u:  # each pair is met from both its ends
+                for edge in range(edge_ptr[slot], edge_ptr[slot + 1]):
+                    if count == limit:
+                        return none
+                    found[count] = edges[edge]
+                    count += 1
+    return found[:count].copy()
