@@ -1,4 +1,4 @@
-"""Alias tables (Walker 1977, built as Vose 1991): the next neighbour by a power of its degree, in O(1) at any degree."""
+"""Alias tables (Walker 1977, built as by Vose 1991): a neighbour by a power of its degree, O(1) at any degree."""
 
 from __future__ import annotations
 
