@@ -1,0 +1,153 @@
+"""The two encoders: texts in, vectors of length one out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from torch import Tensor, nn
+
+from satkgc.encoder.backbone import check_match, load_model, load_tokenizer
+from satkgc.encoder.config import EncoderConfig
+from satkgc.errors import SatkgcError
+from satkgc.text import TokenBatch
+
+Float32 = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+
+
+class Tower(nn.Module):
+    """One language model with pooling: a batch of texts to vectors of length one."""
+
+    def __init__(self, model: Any, config: EncoderConfig, pad_id: int) -> None:
+        super().__init__()
+        self.model = model
+        self.pooling = config.pooling
+        self.pad_id = pad_id
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Encode texts; differentiable.  # (n, dim) float32"""
+        device = self.model.device
+        lengths = torch.from_numpy(batch.lengths)
+        longest = int(lengths.max())
+        limit = self.model.config.max_position_embeddings
+        if longest > limit:
+            raise SatkgcError(
+                f"a text of {longest} tokens, but the backbone reads {limit}", remedy="lower text.max_tokens"
+            )
+        mask = torch.arange(longest) < lengths[:, None]  # (n, L)
+        ids = torch.full(mask.shape, self.pad_id)
+        ids[mask] = torch.from_numpy(batch.ids).long()
+        inputs = {"input_ids": ids, "attention_mask": mask.long()}
+        if batch.type_ids is not None:
+            inputs["token_type_ids"] = torch.zeros_like(ids)
+            inputs["token_type_ids"][mask] = torch.from_numpy(batch.type_ids).long()
+        inputs = {name: value.to(device) for name, value in inputs.items()}
+        hidden = self.model(**inputs).last_hidden_state  # (n, L, dim)
+        mask = mask.to(device)[:, :, None]
+        if self.pooling == "cls":
+            pooled = hidden[:, 0].float()
+        elif self.pooling == "max":
+            pooled = hidden.masked_fill(~mask, -torch.inf).amax(1).float()
+        else:
+            pooled = (hidden.float() * mask).sum(1) / mask.sum(1)
+        return nn.functional.normalize(pooled, dim=-1)
+
+
+class Towers(nn.Module):
+    """Encoder_hr for queries and Encoder_t for entities, with their tokenizer (Section 4)."""
+
+    def __init__(self, config: EncoderConfig, query: Any, entity: Any, tokenizer: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.tokenizer = tokenizer
+        self.query = Tower(query, config, tokenizer.pad_token_id or 0)
+        self.entity = self.query if config.tied else Tower(entity, config, tokenizer.pad_token_id or 0)
+
+    @classmethod
+    def create(cls, config: EncoderConfig) -> Towers:
+        """Towers that start from a pretrained backbone."""
+        tokenizer = load_tokenizer(config.backbone, config)
+        query = load_model(config.backbone, config)
+        check_match(query, tokenizer, config.backbone)
+        entity = query if config.tied else load_model(config.backbone, config)
+        return cls(config, query, entity, tokenizer)
+
+    @classmethod
+    def load(cls, folder: Path | str, device: Any = "cpu", **overrides: Any) -> Towers:
+        """Read towers back; `overrides` replace settings that need no retraining, like `forward` or `compile`."""
+        from satkgc.encoder.store import load_towers
+
+        return load_towers(folder, device, **overrides)
+
+    def save(self, folder: Path | str) -> None:
+        """Write towers and tokenizer into a folder; the caller makes it atomic by renaming."""
+        from satkgc.encoder.store import save_towers
+
+        save_towers(self, folder)
+
+    @property
+    def dim(self) -> int:
+        """Width of the vectors."""
+        return int(self.query.model.config.hidden_size)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def queries(self, batch: TokenBatch) -> Tensor:
+        """Vectors of (head, relation) texts.  # (n, dim)"""
+        return self.query(batch)
+
+    def entities(self, batch: TokenBatch) -> Tensor:
+        """Vectors of entity texts.  # (n, dim)"""
+        return self.entity(batch)
+
+    def encode_queries(self, batch: TokenBatch, **options: Any) -> Float32:
+        """Vectors of many query texts as an array, without gradients; options as `encode_entities`."""
+        return self._encode(self.query, batch, "encoding queries", **options)
+
+    def encode_entities(self, batch: TokenBatch, **options: Any) -> Float32:
+        """Vectors of many entity texts as an array, without gradients.
+
+        `batch_tokens` bounds the tokens encoded at once, `progress` shows a bar on a terminal, and `dtype` is the
+        precision of the matrix products ("float32" or "bfloat16"; by default bfloat16 on a GPU).
+        """
+        return self._encode(self.entity, batch, "encoding entities", **options)
+
+    def _encode(
+        self,
+        tower: Tower,
+        batch: TokenBatch,
+        title: str,
+        batch_tokens: int | None = None,
+        progress: bool = True,
+        dtype: str | None = None,
+    ) -> Float32:
+        on_gpu = self.device.type == "cuda"
+        batch_tokens = batch_tokens or (131_072 if on_gpu else 4_096)
+        bf16 = (dtype or ("bfloat16" if on_gpu else "float32")) == "bfloat16"
+        order = np.argsort(batch.lengths, kind="stable")
+        groups = np.cumsum(batch.lengths[order]) // batch_tokens
+        chunks = np.split(order, np.flatnonzero(np.diff(groups)) + 1) if len(order) else []
+        out = np.empty((len(batch), self.dim), np.float32)
+        training, quiet = tower.training, not (progress and sys.stderr.isatty())
+        tower.eval()
+        try:
+            with (
+                torch.inference_mode(),
+                torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
+                Progress(console=Console(file=sys.stderr), transient=True, disable=quiet) as bar,
+            ):
+                task = bar.add_task(title, total=len(batch))
+                for rows in chunks:
+                    out[rows] = tower(batch.select(rows)).cpu().numpy()
+                    bar.advance(task, len(rows))
+        finally:
+            tower.train(training)
+        return out

@@ -1,0 +1,76 @@
+"""The compiled loop that lays stored tokens out as a batch; it runs on the prefetch thread without the GIL."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _copy(source, start, stop, out, types, type_id, at, room):  # type: ignore[no-untyped-def]
+    """Copy up to `room` tokens of source[start:stop] to out[at:]; returns how many."""
+    count = min(stop - start, room)
+    for i in range(count):
+        out[at + i] = source[start + i]
+        types[at + i] = type_id
+    return count
+
+
+@njit(cache=True, nogil=True)
+def assemble(  # type: ignore[no-untyped-def]
+    entities,  # (n,) int32
+    without,  # (n,) int32 entity whose name may not be listed, or (0,)
+    directed,  # (n,) int32 directed relations, or (0,) for entity texts
+    text_ids,
+    text_ptr,
+    short,  # (E,) bool
+    name_ids,
+    name_ptr,
+    neighbour_ptr,
+    neighbours,
+    relation_ids,
+    relation_ptr,
+    before,
+    between,
+    after,
+    segments,
+    max_tokens,
+    max_neighbours,
+):
+    """Entity text, neighbour names, then the relation where there is one; the entity's side is what gets cut."""
+    n = len(entities)
+    ids = np.empty(n * max_tokens, np.int32)
+    types = np.empty(n * max_tokens, np.uint8)
+    ptr = np.zeros(n + 1, np.int64)
+    special = len(before) + len(between) + len(after)
+    at = 0
+    for i in range(n):
+        e = entities[i]
+        room = max_tokens - special
+        if len(directed) > 0:
+            d = directed[i]
+            room -= relation_ptr[d + 1] - relation_ptr[d]
+        at += _copy(before, 0, len(before), ids, types, segments[0], at, len(before))
+        got = _copy(text_ids, text_ptr[e], text_ptr[e + 1], ids, types, segments[1], at, room)
+        at += got
+        room -= got
+        if short[e] and max_neighbours > 0:
+            listed = 0
+            for j in range(neighbour_ptr[e], neighbour_ptr[e + 1]):
+                if listed == max_neighbours or room == 0:
+                    break
+                v = neighbours[j]
+                if v == e or (len(without) > 0 and v == without[i]):
+                    continue
+                got = _copy(name_ids, name_ptr[v], name_ptr[v + 1], ids, types, segments[1], at, room)
+                at += got
+                room -= got
+                listed += 1
+        if len(directed) > 0:
+            at += _copy(between, 0, len(between), ids, types, segments[2], at, len(between))
+            d = directed[i]
+            length = relation_ptr[d + 1] - relation_ptr[d]
+            at += _copy(relation_ids, relation_ptr[d], relation_ptr[d + 1], ids, types, segments[3], at, length)
+        at += _copy(after, 0, len(after), ids, types, segments[4], at, len(after))
+        ptr[i + 1] = at
+    return ids[:at].copy(), ptr, types[:at].copy()

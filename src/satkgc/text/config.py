@@ -1,0 +1,37 @@
+"""How an entity or a query is put into words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from satkgc.errors import SatkgcError
+
+EntityFormat = Literal["colon", "sep"]
+RelationOrder = Literal["given", "leaf-first"]
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Settings of the texts that the language model reads; defaults are those the paper's results were made with."""
+
+    max_tokens: int = 50
+    """Tokens of a query or an entity, special tokens included; a longer head text is cut, a relation never."""
+    entity_format: EntityFormat = "colon"
+    """"colon": `name: description`, the name cut off the description's front. "sep": `name [SEP] description`."""
+    description_words: int = 50
+    """Words of a description that are read; 0 reads them all."""
+    neighbours: int = 10
+    """Names of training-graph neighbours that follow a short description, by ascending entity index; 0 adds none."""
+    short_words: int = 20
+    """A description with fewer words than this is short."""
+    relation_order: RelationOrder = "given"
+    """"given": the relation's name. "leaf-first": an id like `/people/person/profession` reads from its leaf."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_tokens", 8), ("description_words", 0), ("neighbours", 0), ("short_words", 0)):
+            if getattr(self, name) < least:
+                raise SatkgcError(f"text.{name} is {getattr(self, name)}", remedy=f"set it to {least} or more")
+        for name, allowed in (("entity_format", get_args(EntityFormat)), ("relation_order", get_args(RelationOrder))):
+            if getattr(self, name) not in allowed:
+                raise SatkgcError(f"text.{name} is {getattr(self, name)!r}", remedy=f"choose one of {allowed}")

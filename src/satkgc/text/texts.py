@@ -1,0 +1,153 @@
+"""All texts of a graph, tokenised once; batches are laid out from them by compiled code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.adjacency import Int64
+from satkgc.kg.vocabulary import Int32, Vocabulary
+from satkgc.text.assemble import assemble
+from satkgc.text.config import TextConfig
+from satkgc.text.template import Template
+from satkgc.text.tokens import TokenBatch
+from satkgc.text.wording import entity_text, relation_text
+
+CHUNK = 16_384  # texts handed to the tokenizer at once
+NONE = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ragged:
+    """Token rows without special tokens."""
+
+    ids: Int32
+    ptr: Int64
+
+
+class Texts:
+    """Texts of a graph's entities, names and directed relations as tokens, and the batches made of them.
+
+    At evaluation the neighbours listed are those of the training graph; in training `without` names, for each row,
+    the answer, which must not be among them.
+    """
+
+    def __init__(self, kg: KnowledgeGraph, tokenizer: Any, config: TextConfig | None = None) -> None:
+        self.config = config = config or TextConfig()
+        self.tokenizer = tokenizer
+        self.num_relations = kg.num_relations
+        self._one, self._two = Template.learn(tokenizer, pair=False), Template.learn(tokenizer, pair=True)
+        self._has_types = "token_type_ids" in tokenizer.model_input_names
+        with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+            task = progress.add_task("tokenising", total=kg.num_entities * (2 if config.neighbours else 1))
+
+            def counted(texts: Iterable[str]) -> Iterator[str]:
+                for text in texts:
+                    yield text
+                    progress.advance(task)
+
+            short = np.zeros(kg.num_entities, np.bool_)
+            self._texts = self._tokenise(counted(self._entity_texts(kg.entities, short)))
+            self._short = short
+            # A name among others follows a space, which some tokenizers make part of the token.
+            names = (f" {name.strip()}" for name in _strings(kg.entities.names)) if config.neighbours else ()
+            self._names = self._tokenise(counted(names))
+        self._relations = self._tokenise(_relation_texts(kg.relations, config), cut=False)
+        self._neighbours = (kg.adjacency.neighbour_ptr, kg.adjacency.neighbours) if config.neighbours else (NONE, NONE)
+        self._check_relations(kg.relations)
+
+    def queries(self, entities: Any, directed: Any, without: Any = None) -> TokenBatch:
+        """Texts of (entity, directed relation): the head's text, then the relation's as the second segment."""
+        return self._assemble(self._texts, self._short, self._neighbours, entities, directed, without)
+
+    def entities(self, entities: Any, without: Any = None) -> TokenBatch:
+        """Texts of entities."""
+        return self._assemble(self._texts, self._short, self._neighbours, entities, None, without)
+
+    def new_entities(self, entities: Sequence[tuple[str, str]], directed: Any = None) -> TokenBatch:
+        """Texts of (name, description) pairs the graph never had; with `directed`, of queries about them."""
+        sep = self.tokenizer.sep_token or ""
+        texts = [entity_text(name, description, self.config, sep)[0] for name, description in entities]
+        nobody = np.zeros(len(texts), np.bool_)
+        return self._assemble(self._tokenise(texts), nobody, (NONE, NONE), np.arange(len(texts)), directed, None)
+
+    def new_entity(self, name: str, description: str = "") -> TokenBatch:
+        """The text of one entity the graph never had."""
+        return self.new_entities([(name, description)])
+
+    def _assemble(
+        self, texts: _Ragged, short: Any, neighbours: Any, entities: Any, directed: Any, without: Any
+    ) -> TokenBatch:
+        template = self._one if directed is None else self._two
+        ids, ptr, types = assemble(
+            *(NONE if a is None else np.ascontiguousarray(a, np.int32) for a in (entities, without, directed)),
+            texts.ids,
+            texts.ptr,
+            short,
+            self._names.ids,
+            self._names.ptr,
+            *neighbours,
+            self._relations.ids,
+            self._relations.ptr,
+            template.before,
+            template.between,
+            template.after,
+            template.types,
+            self.config.max_tokens,
+            self.config.neighbours if len(neighbours[1]) else 0,
+        )
+        return TokenBatch(ids, ptr, types if self._has_types else None)
+
+    def _entity_texts(self, entities: Vocabulary, short: Any) -> Iterator[str]:
+        sep = self.tokenizer.sep_token or ""
+        both = zip(_strings(entities.names), _strings(entities.descriptions), strict=True)
+        for i, (name, description) in enumerate(both):
+            text, short[i] = entity_text(name, description, self.config, sep)
+            yield text
+
+    def _tokenise(self, texts: Iterable[str], cut: bool = True) -> _Ragged:
+        """Rows of tokens without special tokens; those past max_tokens are never needed where they may be cut."""
+        rows: list[Int32] = []
+        lengths: list[int] = [0]
+        limit = self.config.max_tokens if cut else None
+        iterator = iter(texts)
+        while chunk := list(islice(iterator, CHUNK)):
+            encoded = self.tokenizer(
+                chunk, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False, verbose=False
+            )["input_ids"]
+            encoded = [row[:limit] for row in encoded]
+            lengths.extend(map(len, encoded))
+            rows.append(np.fromiter((token for row in encoded for token in row), np.int32))
+        return _Ragged(np.concatenate([NONE, *rows]), np.cumsum(lengths, dtype=np.int64))
+
+    def _check_relations(self, relations: Vocabulary) -> None:
+        lengths = np.diff(self._relations.ptr)
+        need = self._two.size + 1 + int(lengths.max(initial=0))
+        if need > self.config.max_tokens:
+            longest = relations.id(int(lengths.argmax()) % self.num_relations)
+            raise SatkgcError(
+                f"relation {longest!r} and one word of a head need {need} tokens, text.max_tokens is "
+                f"{self.config.max_tokens}",
+                remedy="raise text.max_tokens or shorten the relation's name; relations are never cut",
+            )
+
+
+def _strings(column: Any) -> Iterator[str]:
+    """An Arrow column's values, a slice at a time: millions are never Python strings at once."""
+    for start in range(0, len(column), CHUNK):
+        yield from column.slice(start, CHUNK).to_pylist()
+
+
+def _relation_texts(relations: Vocabulary, config: TextConfig) -> list[str]:
+    """All 2R directed relations, the inverse ones after the others."""
+    pairs = list(zip(relations.ids.to_pylist(), relations.names.to_pylist(), strict=True))
+    return [relation_text(id, name, config, inverse) for inverse in (False, True) for id, name in pairs]

@@ -1,0 +1,36 @@
+"""The words: strings of entities and relations, before any tokenizer sees them."""
+
+from __future__ import annotations
+
+from satkgc.text.config import TextConfig
+
+INVERSE = "inverse "
+
+
+def entity_text(name: str, description: str, config: TextConfig, sep: str) -> tuple[str, bool]:
+    """An entity's text without neighbours, and whether neighbour names should follow it (Appendix "Input Format").
+
+    `sep` is the tokenizer's separator, which stands between name and description in the "sep" format.
+    """
+    name = name.strip()
+    words = description.split()
+    short = len(words) < config.short_words
+    if config.description_words:
+        words = words[: config.description_words]
+    text = " ".join(words)
+    if config.entity_format == "sep":
+        return f"{name}{sep}{text}", short
+    # "Ska is a music genre" reads "Ska: is a music genre"; "cat" is no repetition in front of "category".
+    rest = text[len(name) :]
+    if name and text.startswith(name) and not rest[:1].isalnum():
+        text = rest.strip()
+    return f"{name}: {text}".strip(), short
+
+
+def relation_text(id: str, name: str, config: TextConfig, inverse: bool = False) -> str:
+    """A relation's text; an inverse one says so first."""
+    text = name.strip()
+    if config.relation_order == "leaf-first" and id.startswith("/"):
+        groups = [" ".join(group.strip(".").split("_")).strip() for group in id.split("/")]
+        text = " ".join(dict.fromkeys(group for group in reversed(groups) if group))  # each word group once
+    return INVERSE + text if inverse else text
