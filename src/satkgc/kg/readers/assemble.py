@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from satkgc.errors import SatkgcError
+from satkgc.kg.distinct import distinct
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.readable import readable_names
+from satkgc.kg.split import split_graph
 from satkgc.kg.vocabulary import Int32, Vocabulary
 
 log = logging.getLogger("satkgc.kg")
@@ -66,8 +68,6 @@ def assemble(
         (head, tail), (relation,) = entity_codes.pop(split), relation_codes.pop(split)
         arrays[split] = np.stack([head, relation, tail], axis=1)  # (T, 3)
     _check_relations(arrays, relation_vocabulary, splits)
-    from satkgc.kg.split import distinct, split_graph
-
     for split, array in arrays.items():
         arrays[split] = distinct(array, len(entity_vocabulary), len(relation_vocabulary))
         if dropped := len(array) - len(arrays[split]):

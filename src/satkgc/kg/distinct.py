@@ -1,0 +1,29 @@
+"""Triples without repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from satkgc.kg.kernels import _counting_sort
+from satkgc.kg.vocabulary import Int32
+
+
+def distinct(triples: Int32, num_entities: int, num_relations: int) -> Int32:
+    """The triples without repeats, each where it first stood; in linear time."""
+    first = _first_of_each(np.ascontiguousarray(triples), num_entities, num_relations)
+    return triples if first.all() else triples[first]
+
+
+@njit(cache=True, nogil=True)
+def _first_of_each(triples, num_entities, num_relations):  # type: ignore[no-untyped-def]
+    order = np.arange(len(triples)).astype(np.int32)
+    order = _counting_sort(triples[:, 2], order, num_entities)
+    order = _counting_sort(triples[:, 1], order, num_relations)
+    order = _counting_sort(triples[:, 0], order, num_entities)
+    first = np.ones(len(triples), np.bool_)
+    for place in range(1, len(order)):
+        a, b = order[place - 1], order[place]
+        if triples[a, 0] == triples[b, 0] and triples[a, 1] == triples[b, 1] and triples[a, 2] == triples[b, 2]:
+            first[b] = False
+    return first
