@@ -1,1 +1,20 @@
-"""The room evaluation."""
+"""Filtered ranks, metrics, break-downs: a trained model's report."""
+
+from satkgc.evaluation.config import EvaluationConfig
+from satkgc.evaluation.evaluate import evaluate, evaluate_with
+from satkgc.evaluation.metrics import measure
+from satkgc.evaluation.ranking import Ranks, rank_queries
+from satkgc.evaluation.report import Report
+from satkgc.evaluation.slices import Slices, known_answers
+
+__all__ = [
+    "EvaluationConfig",
+    "Ranks",
+    "Report",
+    "Slices",
+    "evaluate",
+    "evaluate_with",
+    "known_answers",
+    "measure",
+    "rank_queries",
+]

@@ -1,0 +1,153 @@
+"""From two towers to a report: encode every candidate and every question once, then rank."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from satkgc.errors import SatkgcError
+from satkgc.evaluation.candidates import candidate_entities, sample_candidates
+from satkgc.evaluation.config import EvaluationConfig
+from satkgc.evaluation.exact import FloatArray
+from satkgc.evaluation.metrics import DIRECTIONS
+from satkgc.evaluation.ranking import Ranks, rank_queries
+from satkgc.evaluation.report import Report
+from satkgc.evaluation.rerank import neighbourhood_bonus
+from satkgc.evaluation.slices import known_answers
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+
+if TYPE_CHECKING:
+    from satkgc.encoder import Towers
+    from satkgc.text import Texts
+
+_CHUNK = 1 << 16  # entities put into words and encoded at a time
+_TILE_MIB = 64
+
+
+def evaluate(
+    towers: Towers,
+    texts: Texts,
+    kg: KnowledgeGraph,
+    split: str = "test",
+    config: EvaluationConfig | None = None,
+    *,
+    progress: bool = False,
+) -> Report:
+    """Filtered ranks of a split's triples in both directions.
+
+    The paper's inference (appendix A): the cosine of the query vector with every entity vector. Entity vectors beyond
+    `config.memory_mib` are kept in a temporary file, so that memory does not grow with the graph.
+    """
+    return evaluate_with(
+        lambda entities: towers.encode_entities(texts.entities(entities), progress=progress),
+        lambda entities, directed: towers.encode_queries(texts.queries(entities, directed), progress=progress),
+        kg,
+        split,
+        config,
+        device=next(towers.parameters()).device,
+        progress=progress,
+    )
+
+
+def evaluate_with(
+    encode_entities: Callable[[Int32], FloatArray],
+    encode_queries: Callable[[Int32, Int32], FloatArray],
+    kg: KnowledgeGraph,
+    split: str = "test",
+    config: EvaluationConfig | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    progress: bool = False,
+) -> Report:
+    """As `evaluate`, for any encoder of entities and of (entity, directed relation) queries into unit vectors."""
+    config = config or EvaluationConfig()
+    triples = kg.split(split)
+    if not len(triples):
+        raise SatkgcError(f"{kg.name} has no {split} triples", remedy="choose another split")
+    candidates = candidate_entities(kg, split, config.candidates)
+    ranks: dict[str, Ranks] = {}
+    ranking = 0.0
+    begin = time.perf_counter()
+    with ExitStack() as stack:
+        vectors = _encode_candidates(encode_entities, candidates, config, stack)
+        for direction in DIRECTIONS:
+            queries = _encode_questions(encode_queries, triples, direction, kg.num_relations)
+            start = time.perf_counter()
+            ranks[direction] = _rank(kg, triples, direction, queries, vectors, candidates, config, device, progress)
+            ranking += time.perf_counter() - start
+    total = time.perf_counter() - begin
+    seconds = {"encoding": total - ranking, "ranking": ranking}
+    return Report(kg, split, config, len(candidates), ranks, seconds)
+
+
+def _encode_candidates(
+    encode: Callable[[Int32], FloatArray], candidates: Int32, config: EvaluationConfig, stack: ExitStack
+) -> FloatArray:
+    """Vectors of all candidates, in memory where they fit the setting, else in a file that goes with the stack."""
+    first = encode(candidates[:_CHUNK])
+    starts = range(_CHUNK, len(candidates), _CHUNK)
+    chunks = itertools.chain([first], (encode(candidates[start : start + _CHUNK]) for start in starts))
+    if len(candidates) * first[:1].nbytes <= (config.memory_mib - _tile_mib(config)) * 2**20:
+        return np.concatenate(list(chunks)) if starts else first
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="satkgc-"))
+    file = Path(folder) / "entities.f32"
+    with file.open("wb") as stream:  # written, not mapped: pages written through a map would stay resident
+        for chunk in chunks:
+            chunk.tofile(stream)
+    return np.memmap(file, np.float32, "r", shape=(len(candidates), first.shape[1]))
+
+
+def _encode_questions(
+    encode: Callable[[Int32, Int32], FloatArray], triples: Int32, direction: str, num_relations: int
+) -> FloatArray:
+    """One vector per triple; a question that several triples answer is encoded once."""
+    asked, directed = triples[:, 0], triples[:, 1]
+    if direction == "head":
+        asked, directed = triples[:, 2], triples[:, 1] + num_relations
+    distinct, place = np.unique(np.stack([asked, directed], 1), axis=0, return_inverse=True)
+    return encode(np.ascontiguousarray(distinct[:, 0]), np.ascontiguousarray(distinct[:, 1]))[place]
+
+
+def _rank(
+    kg: KnowledgeGraph,
+    triples: Int32,
+    direction: str,
+    queries: FloatArray,
+    vectors: FloatArray,
+    candidates: Int32,
+    config: EvaluationConfig,
+    device: torch.device | str,
+    progress: bool,
+) -> Ranks:
+    asked, answers = (triples[:, 0], triples[:, 2]) if direction == "tail" else (triples[:, 2], triples[:, 0])
+    known = known_answers(kg.known_all, asked, triples[:, 1], direction)
+    bonus = None
+    if config.rerank_hops:
+        bonus = neighbourhood_bonus(kg.adjacency, asked, config.rerank_hops, config.rerank_weight)
+    if len(candidates) < kg.num_entities:  # places among the candidates instead of entity numbers
+        known, answers = known.among(candidates), np.searchsorted(candidates, answers).astype(np.int32)
+        bonus = bonus and bonus.among(candidates)
+    ranks = rank_queries(
+        queries,
+        vectors,
+        answers,
+        known,
+        bonus=bonus,
+        device=device,
+        memory_mib=_tile_mib(config),
+        progress=progress,
+    )
+    return sample_candidates(ranks, config.sampled, config.seed, direction) if config.sampled else ranks
+
+
+def _tile_mib(config: EvaluationConfig) -> int:
+    return min(_TILE_MIB, config.memory_mib // 2)

@@ -1,0 +1,97 @@
+"""What an evaluation found: metrics to print or to keep as JSON, and the rank of every triple."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from satkgc.evaluation.breakdown import break_down
+from satkgc.evaluation.config import EvaluationConfig
+from satkgc.evaluation.metrics import DIRECTIONS, HITS, measure_directions
+from satkgc.evaluation.ranking import TIES, Ranks
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The ranks of a split in both directions, and how they were taken."""
+
+    kg: KnowledgeGraph
+    split: str
+    config: EvaluationConfig
+    num_candidates: int  # before the filter
+    ranks: dict[str, Ranks]  # "head" and "tail", a rank for every triple of the split
+    seconds: dict[str, float] = field(default_factory=dict)  # by phase
+
+    @property
+    def triples(self) -> Int32:
+        """The triples that were asked.  # (n, 3)"""
+        return self.kg.split(self.split)
+
+    def metrics(self, ties: str | None = None) -> dict[str, dict[str, float]]:
+        """Metrics under "head", "tail" and "both", by the configured tie rule or another."""
+        return measure_directions(self.ranks, ties or self.config.ties)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the single ranks."""
+        rerank = None
+        if self.config.rerank_hops:
+            rerank = {"hops": self.config.rerank_hops, "weight": self.config.rerank_weight}
+        return {
+            "dataset": self.kg.name,
+            "split": self.split,
+            "triples": len(self.triples),
+            "candidates": self.config.described,
+            "num_candidates": self.num_candidates,
+            "ties": self.config.ties,
+            "rerank": rerank,
+            **self.metrics(),
+            "by_ties": {ties: self.metrics(ties)["both"] for ties in TIES},
+            "breakdown": break_down(self.kg, self.triples, self.ranks, self.config.ties),
+            "seconds": self.seconds,
+            "config": asdict(self.config),
+        }
+
+    def table(self) -> Table:
+        """The metrics of the two directions and both, for a terminal."""
+        table = Table(title=f"{self.kg.name} {self.split}, {len(self.triples):,} triples", title_justify="left")
+        for column in ("direction", "MRR", *(f"Hits@{k}" for k in HITS), "mean rank", "adjusted (AMRI)"):
+            table.add_column(column, justify="left" if column == "direction" else "right")
+        for name, values in self.metrics().items():
+            hits = (f"{values[f'hits@{k}']:.3f}" for k in HITS)
+            table.add_row(name, f"{values['mrr']:.3f}", *hits, f"{values['mr']:,.1f}", f"{values['amri']:.3f}")
+        table.caption = f"filtered; candidates: {self.config.described}; ties: {self.config.ties}"
+        if self.config.rerank_hops:
+            table.caption += f"; RE-RANKED: +{self.config.rerank_weight} within {self.config.rerank_hops} hops"
+        return table
+
+    def __str__(self) -> str:
+        console = Console(width=100, no_color=True)
+        with console.capture() as capture:
+            console.print(self.table())
+        return capture.get()
+
+    def save_ranks(self, file: Path | str) -> None:
+        """Write one row per question to a Parquet file: the triple's ids, the direction asked, and the rank."""
+        parts = [self.ranks[direction] for direction in DIRECTIONS]
+        pooled = Ranks.concatenate(parts)
+        ids = (self.kg.entities.ids, self.kg.relations.ids, self.kg.entities.ids)
+        columns: dict[str, Any] = {
+            name: pa.concat_arrays([source.take(pa.array(self.triples[:, place]))] * len(parts))
+            for place, (name, source) in enumerate(zip(("head", "relation", "tail"), ids, strict=True))
+        }
+        columns["asked"] = np.repeat(DIRECTIONS, len(self.triples))
+        columns |= {name: getattr(pooled, name) for name in ("greater", "equal", "candidates")}
+        columns["rank"] = pooled.rank(self.config.ties)
+        partial = Path(f"{file}.partial")
+        pq.write_table(pa.table(columns), partial)
+        os.replace(partial, file)

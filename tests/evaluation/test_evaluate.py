@@ -1,0 +1,144 @@
+"""The whole evaluation on random vectors: against plain ranks, in files, in JSON, among few candidates."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from by_hand import counts_of, plain_counts, split_graph, unit_vectors
+
+from satkgc.errors import SatkgcError
+from satkgc.evaluation import EvaluationConfig, evaluate_with
+from satkgc.evaluation.exact import exact_scores
+
+module = importlib.import_module("satkgc.evaluation.evaluate")  # the package has a function of that name
+KG = split_graph(21)
+RNG = np.random.default_rng(22)
+ENTITIES = unit_vectors(RNG, KG.num_entities, 8)
+QUERIES = unit_vectors(RNG, KG.num_entities * 2 * KG.num_relations, 8).reshape(KG.num_entities, -1, 8)
+
+
+def run(split="test", **settings):
+    return evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], KG, split, EvaluationConfig(**settings))
+
+
+@pytest.mark.parametrize("candidates", ["all", "split"])
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_both_directions_are_plain_filtered_ranks(split, candidates):
+    report = run(split, candidates=candidates)
+    triples = KG.split(split)
+    allowed = set(range(KG.num_entities) if candidates == "all" else triples[:, [0, 2]].ravel().tolist())
+    everything = np.concatenate([KG.train, KG.valid, KG.test])
+    for direction, asked, answer, shift in (("tail", 0, 2, 0), ("head", 2, 0, KG.num_relations)):
+        scores = exact_scores(QUERIES[triples[:, asked], triples[:, 1] + shift], ENTITIES).numpy()
+        banned = [
+            {int(x[answer]) for x in everything if x[1] == row[1] and x[asked] == row[asked]}
+            | (set(range(KG.num_entities)) - allowed)
+            for row in triples
+        ]
+        np.testing.assert_array_equal(
+            counts_of(report.ranks[direction]), plain_counts(scores, triples[:, answer], banned)
+        )
+
+
+def test_a_question_is_encoded_once_and_an_entity_once(monkeypatch):
+    asked, seen = [], []
+
+    def queries(entities, directed):
+        asked.extend(zip(entities.tolist(), directed.tolist(), strict=True))
+        return QUERIES[entities, directed]
+
+    def entities(chosen):
+        seen.extend(chosen.tolist())
+        return ENTITIES[chosen]
+
+    monkeypatch.setattr(module, "_CHUNK", 7)
+    report = evaluate_with(entities, queries, KG)
+    assert len(asked) == len(set(asked))
+    assert seen == list(range(KG.num_entities))
+    np.testing.assert_array_equal(counts_of(report.ranks["tail"]), counts_of(run().ranks["tail"]))
+
+
+def test_vectors_that_exceed_the_memory_setting_go_to_a_file_and_the_file_goes(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "_CHUNK", 9)
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(module, "_tile_mib", lambda config: config.memory_mib)  # leaves nothing for the vectors
+    mapped = []
+    ranked = module.rank_queries
+
+    def spy(queries, entities, *rest, **named):
+        mapped.append(isinstance(entities, np.memmap) and entities.filename.is_relative_to(tmp_path))
+        return ranked(queries, entities, *rest, **named)
+
+    monkeypatch.setattr(module, "rank_queries", spy)
+    report = run()
+    assert mapped == [True, True]
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    np.testing.assert_array_equal(counts_of(report.ranks["head"]), counts_of(run().ranks["head"]))
+
+
+def test_json_has_the_promised_keys_and_only_plain_numbers():
+    data = json.loads(json.dumps(run(sampled=10).to_json(), allow_nan=False))
+    for side in ("head", "tail", "both"):
+        assert {"mrr", "hits@1", "hits@3", "hits@10", "mr", "amr", "amri", "count"} == set(data[side])
+    for metric in ("mrr", "hits@1", "hits@3", "hits@10"):
+        assert data["both"][metric] == pytest.approx((data["head"][metric] + data["tail"][metric]) / 2)
+    assert data["candidates"] == "10 sampled of all entities"
+    assert data["by_ties"]["optimistic"]["mrr"] >= data["by_ties"]["pessimistic"]["mrr"]
+    assert data["triples"] == len(KG.test)
+
+
+def test_sampled_candidates_make_ranks_better_but_never_better_than_first():
+    few, full = run(sampled=10), run()
+    assert (few.ranks["tail"].rank() <= full.ranks["tail"].rank()).all()
+    assert (few.ranks["tail"].candidates == 11).all()
+    assert few.metrics()["both"]["mrr"] > full.metrics()["both"]["mrr"]
+
+
+def test_the_table_shows_what_the_metrics_say():
+    text = str(run())
+    assert f"{run().metrics()['both']['mrr']:.3f}" in text
+    assert "ties: realistic" in text
+
+
+def test_ranks_are_kept_as_parquet(tmp_path):
+    report = run()
+    report.save_ranks(tmp_path / "ranks.parquet")
+    table = pq.read_table(tmp_path / "ranks.parquet").to_pandas()
+    assert [file.name for file in tmp_path.iterdir()] == ["ranks.parquet"]
+    row = table[(table["asked"] == "tail")].iloc[4]
+    head, relation, tail = KG.test[4]
+    assert (row["head"], row["relation"], row["tail"]) == (f"e{head}", f"r{relation}", f"e{tail}")
+    assert row["rank"] == report.ranks["tail"].rank()[4]
+    assert (1 / table["rank"]).mean() == pytest.approx(report.metrics()["both"]["mrr"])
+
+
+def test_a_split_without_triples_is_named():
+    with pytest.raises(SatkgcError, match="no test triples"):
+        evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], _without_test())
+
+
+def _without_test():
+    from conftest import graph_of
+
+    return graph_of(KG.train, KG.num_entities, KG.num_relations)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("candidates", "some"),
+        ("sampled", -1),
+        ("ties", "lucky"),
+        ("rerank_hops", -1),
+        ("rerank_weight", 2),
+        ("memory_mib", 1),
+    ],
+)
+def test_nonsense_settings_are_refused_by_name(setting, value):
+    with pytest.raises(SatkgcError, match=f"evaluation.{setting} is"):
+        EvaluationConfig(**{setting: value})
