@@ -1,9 +1,195 @@
-"""`satkgc kg`."""
+"""`satkgc kg`: read graphs, look at them, and fetch the benchmarks."""
 
 from __future__ import annotations
 
+import inspect
+import json
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
+
+kg = typer.Typer(help="Read graphs, look at them, and fetch the benchmarks.", no_args_is_help=True)
+
+Source = Annotated[
+    str,
+    typer.Argument(help="A name from `satkgc kg list`, a folder, an archive, a table of triples or an RDF file."),
+]
+
+# One row an option of ReadOptions: its type, and what it is for. Left out, the default of ReadOptions holds.
+READ_OPTIONS: dict[str, tuple[Any, str]] = {
+    "name": (str, "What the graph is called.  [default: the name of the source]"),
+    "unlisted": (str, "error | add: what to do with a triple's entity or relation that is not listed.  [error]"),
+    "textless": (str, "error | allow: what to do with an entity that has neither name nor description.  [error]"),
+    "entities_file": (str, "Folders: the file of entities, where there are several.  [entities.tsv]"),
+    "head": (str, "Tables: the column of heads, by name or by position from 0.  [guessed]"),
+    "relation": (str, "Tables: the column of relations.  [guessed]"),
+    "tail": (str, "Tables: the column of tails.  [guessed]"),
+    "split_column": (str, "Tables: the column that says train, valid or test.  [split]"),
+    "entities": (Path, "Tables: a second table with ids, names and descriptions of entities."),
+    "relations": (Path, "Tables: a third table with ids and names of relations."),
+    "id": (str, "Tables: the column of ids in those two.  [guessed]"),
+    "label": (str, "Tables: the column of names in those two.  [guessed]"),
+    "description": (str, "Tables: the column of descriptions in those two.  [guessed]"),
+    "languages": (list[str], "RDF: a language of labels and descriptions; repeat it, the best first.  [en]"),
+    "split": (str, "transductive | inductive | none: how to split a source that has no split."),
+    "valid": (float, "The share to hold out for validation.  [0.05]"),
+    "test": (float, "The share to hold out for testing.  [0.05]"),
+    "seed": (int, "The seed of that split.  [0]"),
+}
+
+
+def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one flag for every option of ReadOptions; it gets those that were given as `options`."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = {name: value for name in READ_OPTIONS if (value := given.pop(name)) is not None and value != []}
+        if "languages" in options:
+            options["languages"] = tuple(options["languages"])
+        command(**given, options=options)
+
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
+    flags = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                kind | None, typer.Option(f"--{name.replace('_', '-')}", help=text, rich_help_panel="Reading")
+            ],
+        )
+        for name, (kind, text) in READ_OPTIONS.items()
+    ]
+    run.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in [*own, *flags]}
+    return run
+
+
+@kg.command("import")
+@_reads_a_graph
+def import_(
+    source: Source,
+    out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a graph that is there already.")] = False,
+    *,
+    options: dict[str, Any],
+) -> None:
+    """Read a graph once and write its binary form, which opens at once whatever its size.
+
+    A source without a split of its own gets a seeded one, in which train knows every entity and relation.
+
+    [bold]Examples[/]
+
+      satkgc kg import my-folder my-graph
+
+      satkgc kg import triples.parquet my-graph --entities entities.parquet --head subject --tail object
+
+      satkgc kg import dump.nt.gz my-graph --languages de --languages en --split inductive
+    """
+    from satkgc.kg import KnowledgeGraph, binary
+
+    binary.check_free(out, overwrite=force)
+    with _status(f"Reading {source}"):
+        graph = KnowledgeGraph.load(source, **options)
+    with _status(f"Writing {out}"):
+        graph = graph.save(out, overwrite=force)
+    typer.echo(f"{out}: {graph}")
+
+
+@kg.command("inspect")
+@_reads_a_graph
+def inspect_(
+    source: Source,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the degree distribution.")
+    ] = None,
+    *,
+    options: dict[str, Any],
+) -> None:
+    """Show what a graph holds: sizes, degrees, components, kinds of relations, texts, and leaks between its splits.
+
+    A source without a split is described as it is, all triples in train, unless --split asks for one.
+
+    [bold]Examples[/]
+
+      satkgc kg inspect wordnet-sample
+
+      satkgc kg inspect triples.csv --json
+
+      satkgc kg inspect my-graph --plot degrees.png
+    """
+    from satkgc.cli.kg_tables import print_figures
+    from satkgc.kg import KnowledgeGraph, binary
+    from satkgc.kg.inspect import inspect as look
+    from satkgc.kg.plot import plot_degrees
+
+    with _status(f"Reading {source}"):
+        graph = KnowledgeGraph.load(source, **{"split": "none", **options})
+        if graph.path is not None:
+            binary.verify(graph.path)
+    with _status("Counting"):
+        figures = look(graph)
+        if plot is not None:
+            plot_degrees(graph, plot)
+    if as_json:
+        typer.echo(json.dumps(figures, indent=2, ensure_ascii=False))
+    else:
+        print_figures(figures)
+
+
+@kg.command("list")
+def list_() -> None:
+    """List the graphs that can be named wherever a graph is expected."""
+    from satkgc.cli.kg_tables import print_catalogue
+
+    print_catalogue()
+
+
+@kg.command()
+def get(
+    name: Annotated[str, typer.Argument(help="A name from `satkgc kg list`.")],
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write it there as a folder of TSV files.")
+    ] = None,
+) -> None:
+    """Fetch a benchmark, check it against its published counts, and keep it for later.
+
+    It is looked for in the folder that the variable SATKGC_DATA names, then downloaded. SATKGC_CACHE names the folder
+    in which it is kept.
+
+    [bold]Examples[/]
+
+      satkgc kg get WN18RR
+
+      satkgc kg get fb15k-237 --to data
+    """
+    from satkgc.errors import SatkgcError
+    from satkgc.kg import catalogue
+    from satkgc.kg.tsv import write_tsv
+
+    entry = catalogue.find(name)
+    if entry is None:
+        near = catalogue.suggestions(name)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`satkgc kg list` shows the names"
+        raise SatkgcError("no graph of this name in the catalogue", where=name, remedy=hint)
+    graph = catalogue.load(entry)
+    typer.echo(f"{graph.path or 'in memory'}: {graph}")
+    if to is not None:
+        folder = to / (entry.archive or entry.name)
+        write_tsv(graph, folder)
+        typer.echo(f"{folder}: train.tsv, valid.tsv, test.tsv, entities.tsv, relations.tsv")
+
+
+def _status(text: str) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True).status(text)  # shows nothing where there is no terminal
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
+    """Add the commands to the application."""
+    app.add_typer(kg, name="kg")

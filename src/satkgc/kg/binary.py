@@ -85,15 +85,21 @@ def verify(folder: Path) -> None:
             raise _damaged(folder / name, "its content does not match its checksum")
 
 
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a place that is taken; nothing but a graph or an empty folder is ever overwritten."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not overwrite:
+        raise SatkgcError("the output exists already", where=folder, remedy="use --force or another folder")
+    if not is_folder(folder):
+        raise SatkgcError("not a graph in binary form, so it is not overwritten", where=folder)
+
+
 @contextmanager
 def _replacing(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A temporary sibling that takes the folder's place at the end, or vanishes if anything goes wrong."""
     folder = folder.absolute()
-    occupied = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
-    if occupied and not overwrite:
-        raise SatkgcError("the output exists already", where=folder, remedy="use --force or another folder")
-    if occupied and not is_folder(folder):
-        raise SatkgcError("this is no graph in binary form and is not overwritten", where=folder)
+    check_free(folder, overwrite=overwrite)
     partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
     old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
     try:

@@ -1,0 +1,73 @@
+"""What `satkgc kg` prints for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from satkgc.kg import catalogue
+
+
+def print_figures(figures: dict[str, Any]) -> None:
+    """The figures of `kg inspect`, in groups."""
+    table = Table(title=figures["name"], show_header=False, title_style="bold", box=None, padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    table.add_column()
+    described, entities = figures["described_entities"], figures["entities"]
+
+    def row(what: str, value: float, note: str = "") -> None:
+        table.add_row(what, f"{value:,}" if isinstance(value, int) else f"{value:,.2f}", note)
+
+    row("entities", entities, f"{described:,} with a description ({_percent(described, entities)})")
+    row("relations", figures["relations"])
+    for split in ("train", "valid", "test"):
+        held_out = figures["held_out_entities"].get(split)
+        row(f"{split} triples", figures[split], f"{held_out:,} held-out entities" if held_out else "")
+    table.add_section()
+    row("mean degree", figures["mean_degree"], "distinct neighbours in train")
+    row("median degree", figures["median_degree"])
+    row("90 % have at most", figures["p90_degree"])
+    row("99 % have at most", figures["p99_degree"])
+    row("highest degree", figures["max_degree"])
+    row("isolated entities", figures["isolated_entities"], "not in train")
+    row("components", figures["components"], f"the largest has {figures['largest_component']:,} entities")
+    table.add_section()
+    for name, counts in figures["relation_categories"].items():
+        share = _percent(counts["train"], figures["train"])
+        row(f"{name} relations", counts["relations"], f"{counts['train']:,} train triples ({share})")
+    table.add_section()
+    for what, key in (("words in a name", "name_words"), ("words in a description", "description_words")):
+        row(what, figures[key]["mean"], f"median {figures[key]['median']:g}, at most {figures[key]['max']:,}")
+    table.add_section()
+    for what, count in _flat(figures["leaks"]):
+        row(f"leak: {what}", count)
+    Console().print(table)
+
+
+def print_catalogue() -> None:
+    """The catalogue, and where each graph would come from."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("name", style="bold", no_wrap=True)
+    for column in ("entities", "relations", "train", "valid", "test"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("found")
+    table.add_column("about")
+    for entry in catalogue.CATALOGUE:
+        counts = (f"{count:,}" for count in vars(entry.counts).values())
+        table.add_row(entry.name, *counts, catalogue.whereabouts(entry), entry.about)
+    Console().print(table)
+
+
+def _flat(leaks: dict[str, Any], prefix: str = "") -> list[tuple[str, int]]:
+    rows: list[tuple[str, int]] = []
+    for name, value in leaks.items():
+        label = f"{prefix}{name.replace('_', ' ')}"
+        rows += _flat(value, f"{label} ") if isinstance(value, dict) else [(label, value)]
+    return rows
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "–"

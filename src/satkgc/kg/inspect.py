@@ -1,0 +1,82 @@
+"""What a graph looks like before one trains on it: sizes, degrees, components, kinds of relations, texts, leaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from satkgc.kg.categories import CATEGORIES, relation_categories
+from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.leaks import find_leaks
+
+ROWS = 1 << 16  # texts are looked at so many at a time, whatever the size of the graph
+
+
+def inspect(graph: KnowledgeGraph) -> dict[str, Any]:
+    """All figures, ready for JSON. Degrees and components are those of the training graph over all entities."""
+    degree = graph.adjacency.degree
+    p50, p90, p99 = (float(x) for x in np.percentile(degree, [50, 90, 99])) if len(degree) else (0.0,) * 3
+    sizes = component_sizes(graph)
+    descriptions = _words(graph.entities.descriptions)
+    described = descriptions[descriptions > 0]
+    return {
+        "name": graph.name,
+        "entities": graph.num_entities,
+        "relations": graph.num_relations,
+        "train": len(graph.train),
+        "valid": len(graph.valid),
+        "test": len(graph.test),
+        "held_out_entities": {split: len(members) for split, members in graph.split_entities.items()},
+        "mean_degree": float(degree.mean()) if len(degree) else 0.0,
+        "median_degree": p50,
+        "p90_degree": p90,
+        "p99_degree": p99,
+        "max_degree": int(degree.max(initial=0)),
+        "isolated_entities": int((degree == 0).sum()),
+        "components": len(sizes),
+        "largest_component": int(sizes.max(initial=0)),
+        "relation_categories": _categories(graph),
+        "described_entities": len(described),
+        "description_words": _lengths(described),
+        "name_words": _lengths(_words(graph.entities.names)),
+        "leaks": find_leaks(graph),
+    }
+
+
+def component_sizes(graph: KnowledgeGraph) -> Any:
+    """How many entities each connected component of the training graph has; an isolated entity is one of its own."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not graph.num_entities:
+        return np.zeros(0, np.int64)
+    adjacency = graph.adjacency
+    ones = np.ones(len(adjacency.neighbours))
+    ptr = adjacency.neighbour_ptr.astype(np.int32) if len(ones) < 2**31 else adjacency.neighbour_ptr
+    shape = (graph.num_entities, graph.num_entities)
+    _, label = connected_components(csr_array((ones, adjacency.neighbours, ptr), shape), directed=False)
+    return np.bincount(label)
+
+
+def _categories(graph: KnowledgeGraph) -> dict[str, dict[str, int]]:
+    category = relation_categories(graph)
+    triples = np.bincount(graph.train[:, 1], minlength=graph.num_relations)
+    return {
+        name: {"relations": int((category == i).sum()), "train": int(triples[category == i].sum())}
+        for i, name in enumerate(CATEGORIES)
+    }
+
+
+def _words(texts: pa.LargeStringArray) -> Any:
+    """The number of words in each text."""
+    slices = [pc.count_substring_regex(texts[i : i + ROWS], r"\S+").to_numpy() for i in range(0, len(texts), ROWS)]
+    return np.concatenate(slices) if slices else np.zeros(0, np.int64)
+
+
+def _lengths(words: Any) -> dict[str, float]:
+    if not len(words):
+        return {"mean": 0.0, "median": 0.0, "max": 0}
+    return {"mean": float(words.mean()), "median": float(np.median(words)), "max": int(words.max())}
