@@ -64,7 +64,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer. `probability` is None where the run has no calibration; `known` says that the graph holds the triple."""
+    """One answer; `known` says whether the graph holds the triple. A run without calibration has no probability."""
 
     id: str
     name: str

@@ -1,0 +1,110 @@
+"""Calibration on made-up questions whose true probabilities are known."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax
+
+from satkgc.completion.calibration import Calibration, expected_calibration_error, fit
+from satkgc.completion.reliability import draw_reliability
+from satkgc.errors import SatkgcError
+
+
+def made_up(seed, questions=3000, rivals=50):
+    """Cosines, and labels drawn from a probability that depends on the cosine and on the competition."""
+    rng = np.random.default_rng(seed)
+    ease = rng.uniform(0.02, 0.35, (questions, 1))
+    scores = -np.sort(-(0.2 + ease * rng.gumbel(size=(questions, rivals)) * 0.4), axis=1)
+    chances = expit(-1 + 2 * scores + 1.2 * log_softmax(scores / 0.08, axis=1) + 1.5)
+    return scores, rng.random(chances.shape) < chances, chances
+
+
+def test_the_probabilities_are_those_the_labels_were_drawn_from():
+    scores, labels, _ = made_up(0)
+    calibration = fit(scores, labels)
+    fresh, fresh_labels, truth = made_up(1)
+    told = calibration.probability(fresh, fresh, True)
+    assert np.abs(told - truth).mean() < 0.01
+    assert np.abs(told[:, 0] - truth[:, 0]).mean() < 0.03
+    assert expected_calibration_error(told.ravel(), fresh_labels.ravel()) < 0.01
+    assert calibration.ece < 0.01
+    assert calibration.ece_first < 0.06
+
+
+def test_within_a_question_a_better_score_is_never_less_likely():
+    rng = np.random.default_rng(3)
+    scores, labels, _ = made_up(3, 400)
+    labels = labels[:, rng.permutation(50)]  # even where the data say the opposite
+    told = fit(scores, labels).probability(scores, scores, True)
+    assert (np.diff(told, axis=1) <= 1e-12).all()
+
+
+def test_a_candidate_that_is_no_rival_competes_with_all_of_them():
+    scores, labels, _ = made_up(4)
+    calibration = fit(scores, labels)
+    rivals = np.full((1, 50), 0.3)
+    shares = (
+        np.exp(np.array([0.9]) / calibration.temperature)
+        / np.exp(np.array([0.9] + [0.3] * 50) / calibration.temperature).sum()
+    )
+    by_hand = expit(calibration.bias + calibration.by_score * 0.9 + calibration.by_share * np.log(shares))
+    np.testing.assert_allclose(calibration.probability([[0.9]], rivals, [[False]])[0], by_hand)
+    # A rival's own score is in the sum already.
+    own = -np.log(50)
+    by_hand = expit(calibration.bias + calibration.by_score * 0.3 + calibration.by_share * own)
+    np.testing.assert_allclose(calibration.probability([[0.3]], rivals, [[True]])[0, 0], by_hand)
+
+
+def test_fewer_candidates_than_rivals_are_weightless():
+    scores, labels, _ = made_up(5, 500, rivals=20)
+    wide = np.full((500, 50), -np.inf)
+    wide[:, :20] = scores
+    no = np.zeros((500, 50), bool)
+    no[:, :20] = labels
+    a, b = fit(scores, labels), fit(wide, no)
+    assert a.by_share == pytest.approx(b.by_share, rel=1e-3)
+    assert a.curve.counts == b.curve.counts
+
+
+def test_the_error_is_zero_for_the_truth_and_large_for_boasting():
+    chances = np.repeat([0.1, 0.5, 0.9], 1000)
+    truth = np.tile(np.arange(1000) < 100, 3)
+    truth[1000:2000] = np.arange(1000) < 500
+    truth[2000:] = np.arange(1000) < 900
+    assert expected_calibration_error(chances, truth) == pytest.approx(0, abs=1e-9)
+    assert expected_calibration_error(np.ones(3000), truth) == pytest.approx(0.5)
+
+
+def test_a_threshold_gives_the_precision_it_promises():
+    scores, labels, _ = made_up(6)
+    calibration = fit(scores, labels)
+    fresh, fresh_labels, _ = made_up(7)
+    told = calibration.probability(fresh, fresh, True)
+    for wanted in (0.5, 0.7):
+        kept = told >= calibration.threshold(wanted)
+        assert kept.sum() > 50
+        assert fresh_labels[kept].mean() > wanted - 0.05
+    assert calibration.threshold(0.5) < calibration.threshold(0.7)
+    with pytest.raises(SatkgcError, match="no threshold reaches a precision of 2"):
+        calibration.threshold(2)
+
+
+def test_too_little_to_learn_from_gives_none():
+    scores, labels, _ = made_up(8, 100)
+    assert fit(scores, labels & False) is None
+
+
+def test_it_is_kept_as_json_and_drawn(tmp_path):
+    scores, labels, _ = made_up(9, 600)
+    calibration = fit(scores, labels)
+    calibration.save(tmp_path / "calibration.json")
+    assert Calibration.load(tmp_path / "calibration.json") == calibration
+    assert json.loads((tmp_path / "calibration.json").read_text())["questions"] == 600
+    draw_reliability(calibration, tmp_path / "reliability.png")
+    assert (tmp_path / "reliability.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    (tmp_path / "calibration.json").write_text('{"temperature": 1}')
+    with pytest.raises(SatkgcError, match=r"calibration\.json: not a calibration"):
+        Calibration.load(tmp_path / "calibration.json")
