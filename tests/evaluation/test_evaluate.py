@@ -99,6 +99,14 @@ def test_sampled_candidates_make_ranks_better_but_never_better_than_first():
     assert few.metrics()["both"]["mrr"] > full.metrics()["both"]["mrr"]
 
 
+def test_some_rows_are_ranked_as_among_all():
+    rows = np.array([7, 2, 9])
+    part = evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], KG, "test", rows=rows)
+    for direction in ("head", "tail"):
+        np.testing.assert_array_equal(counts_of(part.ranks[direction]), counts_of(run().ranks[direction])[rows])
+    assert part.to_json()["triples"] == 3
+
+
 def test_the_table_shows_what_the_metrics_say():
     text = str(run())
     assert f"{run().metrics()['both']['mrr']:.3f}" in text

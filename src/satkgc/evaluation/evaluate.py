@@ -23,6 +23,7 @@ from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
 from satkgc.evaluation.slices import known_answers
 from satkgc.kg import KnowledgeGraph
+from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ def evaluate(
     split: str = "test",
     config: EvaluationConfig | None = None,
     *,
+    rows: Int64 | None = None,
     progress: bool = False,
 ) -> Report:
-    """Filtered ranks of a split's triples in both directions.
+    """Filtered ranks of a split's triples, or of some of its rows, in both directions.
 
     The paper's inference (appendix A): the cosine of the query vector with every entity vector. Entity vectors beyond
     `config.memory_mib` are kept in a temporary file, so that memory does not grow with the graph.
@@ -53,7 +55,8 @@ def evaluate(
         kg,
         split,
         config,
-        device=next(towers.parameters()).device,
+        rows=rows,
+        device=towers.device,
         progress=progress,
     )
 
@@ -65,12 +68,13 @@ def evaluate_with(
     split: str = "test",
     config: EvaluationConfig | None = None,
     *,
+    rows: Int64 | None = None,
     device: torch.device | str = "cpu",
     progress: bool = False,
 ) -> Report:
     """As `evaluate`, for any encoder of entities and of (entity, directed relation) queries into unit vectors."""
     config = config or EvaluationConfig()
-    triples = kg.split(split)
+    triples = kg.split(split) if rows is None else kg.split(split)[rows]
     if not len(triples):
         raise SatkgcError(f"{kg.name} has no {split} triples", remedy="choose another split")
     candidates = candidate_entities(kg, split, config.candidates)
@@ -86,7 +90,7 @@ def evaluate_with(
             ranking += time.perf_counter() - start
     total = time.perf_counter() - begin
     seconds = {"encoding": total - ranking, "ranking": ranking}
-    return Report(kg, split, config, len(candidates), ranks, seconds)
+    return Report(kg, split, triples, config, len(candidates), ranks, seconds)
 
 
 def _encode_candidates(

@@ -46,7 +46,8 @@ def read_rows(vectors: Vectors, start: int, stop: int) -> Vectors:
     if isinstance(vectors, np.memmap) and vectors.filename and isinstance(owner, mmap.mmap):
         width = vectors.shape[1] * vectors.itemsize
         offset = vectors.offset + start * width
-        return np.memmap(vectors.filename, vectors.dtype, "r", offset, (stop - start, vectors.shape[1]))
+        shape = stop - start, vectors.shape[1]
+        return np.memmap(vectors.filename, np.float32, "r", offset, shape)
     return vectors[start:stop]
 
 

@@ -37,4 +37,3 @@ def measure_directions(ranks: dict[str, Ranks], ties: str = "realistic") -> dict
     """
     both = Ranks.concatenate([ranks[direction] for direction in DIRECTIONS])
     return {name: measure(part, ties) for name, part in (*ranks.items(), ("both", both))}
-

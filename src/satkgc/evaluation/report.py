@@ -27,15 +27,11 @@ class Report:
 
     kg: KnowledgeGraph
     split: str
+    triples: Int32  # (n, 3) those that were asked
     config: EvaluationConfig
     num_candidates: int  # before the filter
-    ranks: dict[str, Ranks]  # "head" and "tail", a rank for every triple of the split
+    ranks: dict[str, Ranks]  # "head" and "tail", a rank for every triple
     seconds: dict[str, float] = field(default_factory=dict)  # by phase
-
-    @property
-    def triples(self) -> Int32:
-        """The triples that were asked.  # (n, 3)"""
-        return self.kg.split(self.split)
 
     def metrics(self, ties: str | None = None) -> dict[str, dict[str, float]]:
         """Metrics under "head", "tail" and "both", by the configured tie rule or another."""
