@@ -2,8 +2,48 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
+
+from satkgc.errors import SatkgcError
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
+    app.command("serve")(serve)
+
+
+def serve(
+    run: Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.")],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 opens it to the network.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8321,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="SATKGC_TOKEN", help="Ask every API request for this token.", show_default=False),
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    batching: Annotated[bool, typer.Option(help="Answer concurrent questions with one pass of the model.")] = True,
+) -> None:
+    """Serve a trained model: a web page to ask it, and a REST API.
+
+    \b
+    satkgc serve runs/demo --open
+    SATKGC_TOKEN=secret satkgc serve runs/demo --host 0.0.0.0
+    curl -s localhost:8321/api/v1/complete -H 'Content-Type: application/json' \\
+         -d '{"head": "dog", "relation": "hypernym", "k": 5}'
+    """
+    try:
+        from satkgc.server.run import Settings
+        from satkgc.server.run import serve as run_server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in {"fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette"}:
+            raise SatkgcError("the service needs FastAPI and uvicorn", remedy="pip install 'satkgc[serve]'") from None
+        raise
+    if token is not None and not token.strip():
+        raise SatkgcError("the token is empty", remedy="give one, or leave --token and SATKGC_TOKEN out")
+    settings = Settings(host, port, token.strip() if token else None)
+    if not batching:
+        settings = Settings(host, port, settings.token, batch_size=1, batch_wait=0.0)
+    run_server(run, settings, open_page=open_page)

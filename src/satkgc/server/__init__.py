@@ -1,1 +1,1 @@
-"""The room server."""
+"""REST and the web page over completion."""

@@ -1,0 +1,93 @@
+"""Micro-batching: questions that arrive together are answered by one pass of the model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from queue import Empty, Full, Queue
+from threading import Thread
+from typing import Generic, TypeVar
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class Busy(Exception):
+    """More questions wait than the queue holds."""
+
+
+class Batcher(Generic[Q, A]):
+    """A queue drained by one thread, which hands up to `size` questions to `answer` at once.
+
+    The first question waits at most `wait` seconds for others. Under load nobody waits: what arrived while the last
+    batch was computed is the next one. A fault is given only to the question that causes it.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[list[Q]], Sequence[A]],
+        *,
+        size: int,
+        wait: float,
+        capacity: int,
+        observe: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        self._answer, self._size, self._wait, self._observe = answer, size, wait, observe
+        self._queue: Queue[tuple[Q, Future[A]] | None] = Queue(capacity)
+        self._thread = Thread(target=self._run, name="satkgc-batcher", daemon=True)
+        self._thread.start()
+
+    def submit(self, question: Q) -> Future[A]:
+        """Queue a question; the future holds its answer or what went wrong with it."""
+        future: Future[A] = Future()
+        try:
+            self._queue.put_nowait((question, future))
+        except Full:
+            raise Busy from None
+        return future
+
+    def waiting(self) -> int:
+        """How many questions are in the queue now."""
+        return self._queue.qsize()
+
+    def close(self) -> None:
+        """Answer what is queued, then end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch, ended = self._gather(first)
+            # A client that went away has cancelled its future: its question costs nothing.
+            batch = [(question, future) for question, future in batch if future.set_running_or_notify_cancel()]
+            if batch:
+                self._observe(len(batch))
+                self._serve(batch)
+            if ended:
+                return
+
+    def _gather(self, first: tuple[Q, Future[A]]) -> tuple[list[tuple[Q, Future[A]]], bool]:
+        batch, deadline = [first], time.monotonic() + self._wait
+        while len(batch) < self._size:
+            try:
+                item = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                break
+            if item is None:
+                return batch, True
+            batch.append(item)
+        return batch, False
+
+    def _serve(self, batch: list[tuple[Q, Future[A]]]) -> None:
+        try:
+            answers = self._answer([question for question, _ in batch])
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            for single in batch:
+                self._serve([single])
+        else:
+            for (_, future), answer in zip(batch, answers, strict=True):
+                future.set_result(answer)

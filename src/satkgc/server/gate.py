@@ -1,0 +1,123 @@
+"""What stands before every request: whose it is, how large it may be, which headers its answer carries."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from satkgc.server.metrics import Metrics
+from satkgc.server.settings import MAX_BODY, Settings
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_HEADERS = [
+    # No inline script or style, nothing from elsewhere: text of the graph that reaches the page can never run.
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+
+
+class Gate:
+    """An ASGI layer: host, token, size, headers, and the count of what was answered."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message["headers"], *_HEADERS]}
+                if scope["path"].startswith("/api/"):
+                    message["headers"].append((b"cache-control", b"no-store"))
+            await send(message)
+
+        try:
+            headers = dict(scope["headers"])
+            if refusal := self._refusal(scope["path"], headers):
+                await _error(answered, *refusal)
+            elif (body := await _body(headers, receive)) is None:
+                await _error(answered, 413, f"the body is larger than {MAX_BODY} bytes")
+            else:
+                await self._app(scope, _replay(body, receive), answered)
+        finally:
+            # The route's template, not the path: ids in paths would make a label of every one.
+            route = getattr(scope.get("route"), "path", None) or "other"
+            self._metrics.request(scope["method"], route, status, time.perf_counter() - began)
+
+    def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        token = self._settings.token
+        if token is None:
+            # A page elsewhere can point its own name at 127.0.0.1 and read what is served there: its name tells.
+            if self._settings.host in LOOPBACK and _hostname(headers.get(b"host", b"")) not in LOOPBACK:
+                return 421, "this service answers to localhost only; start it with a token to serve other names"
+        elif path.startswith("/api/") or path == "/metrics":
+            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+            same = hmac.compare_digest(given.strip(), token.encode())  # constant time: the clock tells nothing
+            if scheme.lower() != b"bearer" or not same:
+                return 401, "a valid token is needed: send the header 'Authorization: Bearer TOKEN'"
+        return None
+
+
+async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
+    """The whole body, or None when it is too large, whatever its Content-Length says."""
+    length = headers.get(b"content-length", b"0")
+    if len(length) > 15 or (length.isdigit() and int(length) > MAX_BODY):
+        return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(body)
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+async def _error(send: Send, status: int, message: str) -> None:
+    body = json.dumps({"error": message}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _hostname(host: bytes) -> str:
+    """The Host header without its port; IPv6 stands in brackets."""
+    name = host.decode("latin-1").lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0]

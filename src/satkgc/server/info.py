@@ -1,0 +1,32 @@
+"""What is served, in a few numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from satkgc import __version__
+from satkgc.completion import Completer, Entity
+from satkgc.server.schemas import Info
+
+
+def describe(completer: Completer) -> Info:
+    """The graph's name and size, whether there are probabilities, and entities to begin with."""
+    kg = completer.kg
+    return Info(
+        graph=kg.name,
+        entities=kg.num_entities,
+        relations=kg.num_relations,
+        triples=len(kg.train),
+        calibrated=completer.calibration is not None,
+        examples=examples(completer),
+        version=__version__,
+    )
+
+
+def examples(completer: Completer, count: int = 7) -> list[Entity]:
+    """Entities spread over the best-connected twentieth: the very first are too general to be good questions."""
+    kg = completer.kg
+    order = np.argsort(-kg.adjacency.degree, kind="stable")[: max(count, kg.num_entities // 20)]
+    picked = order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(int)]
+    of = kg.entities
+    return [Entity(of.id(i), of.name(i), of.description(i), int(kg.adjacency.degree[i])) for i in picked]

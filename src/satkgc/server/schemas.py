@@ -1,0 +1,158 @@
+"""The bodies of the API: what a request may hold, and what an answer holds. Every text and number has a limit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from satkgc.completion import Answer, Entity, NewEntity, Question, Relation, Role
+from satkgc.server import settings as limit
+
+Id = Annotated[str, Field(min_length=1, max_length=limit.MAX_ID, description="an id, or a name that only one has")]
+Asked = Literal["head", "relation", "tail"]
+_PARTS: tuple[Asked, Asked, Asked] = ("head", "relation", "tail")
+
+
+def _exactly_two(schema: dict[str, Any]) -> None:
+    """Say in the schema what the validator checks: two of the three parts are given."""
+    given = {part: {"required": [part], "properties": {part: {"not": {"type": "null"}}}} for part in _PARTS}
+    schema["oneOf"] = [
+        {"allOf": [given[a] for a in _PARTS if a != asked], "properties": {asked: {"type": "null"}}} for asked in _PARTS
+    ]
+
+
+class Body(BaseModel):
+    """A request body: nothing beyond its fields, and no guessing at types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class NewText(Body):
+    """An entity that the graph does not have, in words."""
+
+    name: str = Field(min_length=1, max_length=limit.MAX_NAME)
+    description: str = Field("", max_length=limit.MAX_DESCRIPTION)
+
+
+Ref = Id | NewText
+
+
+class RoleFilter(Body):
+    """Only entities that are the head or tail of a relation, perhaps with a given entity at its other end."""
+
+    relation: Id
+    side: Literal["head", "tail"]
+    other: Id | None = None
+
+
+class AskBody(Body):
+    """A question: two of head, relation and tail. The third is the answer."""
+
+    model_config = ConfigDict(json_schema_extra=_exactly_two)
+
+    head: Ref | None = None
+    relation: Id | None = None
+    tail: Ref | None = None
+    k: int = Field(10, ge=1, le=limit.MAX_K, description="how many answers")
+    drop_known: bool = Field(False, description="leave out what the graph holds instead of marking it")
+    among: list[Id] | None = Field(None, max_length=limit.MAX_AMONG, description="only these entities (or relations)")
+    role: RoleFilter | None = None
+    min_score: float | None = Field(None, ge=-1, le=1)
+    min_probability: float | None = Field(None, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _two_parts(self) -> AskBody:
+        if sum(getattr(self, part) is not None for part in _PARTS) != 2:
+            raise ValueError("give two of head, relation and tail; the missing one is the answer")
+        return self
+
+    @property
+    def asked(self) -> Asked:
+        """The part that is missing."""
+        return next(part for part in _PARTS if getattr(self, part) is None)
+
+    def question(self) -> Question:
+        """The same as the completer takes it."""
+        return Question(
+            head=None if self.head is None else entity_ref(self.head),
+            relation=self.relation,
+            tail=None if self.tail is None else entity_ref(self.tail),
+            k=self.k,
+            drop_known=self.drop_known,
+            among=None if self.among is None else tuple(self.among),
+            role=None if self.role is None else Role(self.role.relation, self.role.side, self.role.other),
+            min_score=self.min_score,
+            min_probability=self.min_probability,
+        )
+
+
+class BatchBody(Body):
+    """Several questions; each is answered or refused by itself."""
+
+    questions: list[AskBody] = Field(min_length=1, max_length=limit.MAX_QUESTIONS)
+
+
+class EvidenceBody(Body):
+    """A triple, known or not, whose support is asked for."""
+
+    head: Ref
+    relation: Id
+    tail: Ref
+    k: int = Field(5, ge=1, le=50, description="how many similar known triples")
+
+
+def entity_ref(ref: str | NewText) -> str | NewEntity:
+    """An id as it is, new text as the completer's object."""
+    return NewEntity(ref.name, ref.description) if isinstance(ref, NewText) else ref
+
+
+class Answers(BaseModel):
+    """Ranked answers to one question."""
+
+    asked: Asked
+    answers: list[Answer]
+    error: str | None = Field(default=None, description="in a batch: why this question has no answer")
+
+
+class Batch(BaseModel):
+    """Answers in the order of the questions."""
+
+    results: list[Answers]
+
+
+class Relations(BaseModel):
+    """All relations, most frequent first."""
+
+    relations: list[Relation]
+
+
+class Entities(BaseModel):
+    """Entities that a search found, best first."""
+
+    entities: list[Entity]
+
+
+class Info(BaseModel):
+    """What is served."""
+
+    graph: str
+    entities: int
+    relations: int
+    triples: int = Field(description="in the training graph")
+    calibrated: bool = Field(description="whether answers carry probabilities")
+    examples: list[Entity] = Field(description="a few well-connected entities to begin with")
+    version: str
+
+
+class Health(BaseModel):
+    """Whether the service can answer yet."""
+
+    status: Literal["loading", "ready", "failed"]
+
+
+class Problem(BaseModel):
+    """What went wrong, in one line."""
+
+    error: str
+    suggestions: list[Entity | Relation] = Field([], description="names that look like an unknown or ambiguous one")

@@ -1,0 +1,84 @@
+// The ranked answers: a bar for each, known ones marked, a plus to accept.
+import { byId, el, percent, readable } from "./dom.js";
+
+export class Answers {
+  // rows: {triple, answer}; on.open(row) shows evidence, on.accept(row) collects, accepted(row) says whether it is.
+  constructor(list, on) {
+    Object.assign(this, { list, on, rows: [], open: -1 });
+    list.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  show(rows, asked, withRelation) {
+    this.rows = rows;
+    this.open = -1;
+    // Bars are probabilities where the run has them; else scores, stretched over what is shown.
+    const scores = rows.map((row) => row.answer.score);
+    const low = Math.min(...scores), span = Math.max(...scores) - low || 1;
+    const length = ({ probability, score }) => probability ?? 0.15 + (0.85 * (score - low)) / span;
+    this.list.replaceChildren(...rows.map((row, i) => this.#item(row, i, asked, withRelation, length(row.answer))));
+  }
+
+  wait(count = 6) {
+    this.rows = [];
+    const ghost = () => el("li", { class: "ghost", "aria-hidden": "true" }, el("span"), el("span"));
+    this.list.replaceChildren(...Array.from({ length: count }, ghost));
+  }
+
+  clear() {
+    this.rows = [];
+    this.list.replaceChildren();
+  }
+
+  refresh() {
+    [...this.list.querySelectorAll(".accept")].forEach((button, i) => this.#mark(button, this.rows[i]));
+  }
+
+  mark(i) {
+    this.open = i;
+    [...this.list.children].forEach((item, j) => item.classList.toggle("open", j === i));
+    [...this.list.querySelectorAll(".answer")].forEach((b, j) => b.setAttribute("aria-expanded", String(j === i)));
+  }
+
+  #item(row, i, asked, withRelation, length) {
+    const { answer } = row;
+    const accept = el("button", { class: "accept", type: "button", onclick: () => this.on.accept(row) });
+    this.#mark(accept, row);
+    return el("li", { "--i": i, class: answer.known ? "known" : "" },
+      el("button", { class: "answer", type: "button", "aria-expanded": "false", "aria-controls": "detail",
+          onclick: () => this.#show(i) },
+        el("span", { class: "rank" }, String(i + 1)),
+        el("span", { class: "who" },
+          withRelation && el("span", { class: "tag" }, readable(row.triple.relation.name)),
+          el("span", { class: "name" }, readable(answer.name)),
+          answer.known && el("span", { class: "mark-known" }, "known")),
+        el("span", { class: "value number" },
+          answer.probability == null ? answer.score.toFixed(3) : percent(answer.probability)),
+        el("span", { class: "text" }, answer.description || answer.id),
+        el("span", { class: "bar", "aria-hidden": "true" }, el("span", { "--length": Math.max(0.004, length).toFixed(4) }))),
+      accept);
+  }
+
+  #mark(button, row) {
+    const accepted = this.on.accepted(row);
+    button.textContent = accepted ? "✓" : "+";
+    button.setAttribute("aria-pressed", String(accepted));
+    button.setAttribute("aria-label", `${accepted ? "Drop" : "Accept"} ${readable(row.answer.name)}`);
+  }
+
+  #show(i) {
+    this.mark(i);
+    this.on.open(this.rows[i]);
+  }
+
+  #key(event) {
+    const buttons = [...this.list.querySelectorAll(".answer")];
+    const at = buttons.indexOf(event.target);
+    if (at < 0) return;
+    if (event.key === "ArrowDown") buttons[Math.min(at + 1, buttons.length - 1)].focus();
+    else if (event.key === "ArrowUp" && at > 0) buttons[at - 1].focus();
+    else if (event.key === "ArrowUp") byId("entity").focus();
+    else if (event.key === "a" && !event.ctrlKey && !event.metaKey) this.on.accept(this.rows[at]);
+    else return;
+    event.preventDefault();
+  }
+}

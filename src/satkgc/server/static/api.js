@@ -1,0 +1,62 @@
+// The service, as functions that give JSON or throw an Error with its one line.
+import { byId } from "./dom.js";
+
+export class ServiceError extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function call(path, options = {}) {
+  const token = sessionStorage.getItem("satkgc.token");
+  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServiceError("the service does not answer; is it still running?", 0);
+  }
+  if (response.status === 401) {
+    await askForToken();
+    return call(path, options);
+  }
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new ServiceError(body.error ?? `the service answered ${response.status}`, response.status);
+  return body;
+}
+
+function askForToken() {
+  const dialog = byId("token-dialog");
+  dialog.addEventListener("cancel", (event) => event.preventDefault(), { once: true });
+  return new Promise((resolve) => {
+    const close = () => {
+      sessionStorage.setItem("satkgc.token", byId("token").value.trim());
+      resolve();
+    };
+    dialog.addEventListener("close", close, { once: true });
+    if (!dialog.open) dialog.showModal();
+  });
+}
+
+export const get = (path, parameters = {}, signal = undefined) =>
+  call(`api/v1/${path}?${new URLSearchParams(parameters)}`, { signal });
+
+export const post = (path, body, signal = undefined) =>
+  call(`api/v1/${path}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  });
+
+// Wait for the model: the port is open before it is loaded, and /health says so.
+export async function untilReady(onWait) {
+  for (;;) {
+    const health = await fetch("health").then((response) => response.json()).catch(() => ({ status: "unreachable" }));
+    if (health.status === "ready") return;
+    onWait(health);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}

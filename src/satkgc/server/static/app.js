@@ -1,0 +1,220 @@
+// The page: reads the question from the form and the address, asks the service, hands the answers to the panels.
+import { Answers } from "./answers.js";
+import { get, post, untilReady } from "./api.js";
+import { Collection } from "./collection.js";
+import { Combobox } from "./combobox.js";
+import { byId, el, readable } from "./dom.js";
+import { Panel } from "./evidence.js";
+
+const ALL = ""; // the value of "all relations"
+const form = byId("question");
+const state = { relations: [], fresh: false, pending: null };
+
+const combobox = new Combobox(byId("entity"), byId("entity-text"), byId("options"),
+  async (q, signal) => (await get("entities", { q, limit: 8 }, signal)).entities, () => ask());
+const answers = new Answers(byId("answers"), {
+  open: (row) => panel.show(row, () => close(true)),
+  accept: (row) => collection?.toggle({ ...row.triple, probability: row.answer.probability }),
+  accepted: (row) => collection?.has(row.triple) ?? false,
+});
+const panel = new Panel(byId("detail"), (node) => go(node));
+let collection = null;
+
+const asked = () => new FormData(form).get("asked");
+
+function status(text, kind = "") {
+  byId("status").className = `status ${kind}`;
+  byId("status").replaceChildren(...(Array.isArray(text) ? text : [text]));
+}
+
+function close(refocus) {
+  const at = answers.open;
+  panel.close();
+  answers.mark(-1);
+  if (refocus) document.querySelectorAll(".answer")[at]?.focus();
+}
+
+// What is given: an entity of the graph, or new words; null while there is neither.
+async function subject() {
+  if (state.fresh) {
+    const name = byId("new-name").value.trim();
+    return name ? { name, description: byId("new-description").value.trim() } : null;
+  }
+  if (combobox.picked) return combobox.picked;
+  const text = byId("entity").value.trim();
+  if (!text) return null;
+  const found = (await get("entities", { q: text, limit: 8 })).entities;
+  const same = found.find((e) => e.id === text || readable(e.name).toLowerCase() === text.toLowerCase());
+  if (!same) throw new Error(`nothing in the graph is called “${text}”; pick one of the suggestions or describe it as new`);
+  combobox.set(same);
+  return same;
+}
+
+async function ask() {
+  state.pending?.abort();
+  const pending = (state.pending = new AbortController());
+  close();
+  try {
+    const entity = await subject();
+    if (!entity) return status(state.fresh ? "Give the new entity a name." : "Type an entity to begin.");
+    remember(entity);
+    status(`Asking about ${readable(entity.name)}`, "waiting");
+    answers.wait();
+    byId("examples").hidden = true;
+    const rows = await complete(entity, pending.signal);
+    answers.show(rows, asked(), byId("relation").value === ALL);
+    status(summary(rows, entity));
+    if (innerWidth <= 720) byId("status").scrollIntoView({ block: "start" });
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    answers.clear();
+    status(error.message, "error");
+  }
+}
+
+// One question, or one for each relation, whose answers are then ranked together.
+async function complete(entity, signal) {
+  const direction = asked(), given = direction === "tail" ? "head" : "tail";
+  const chosen = byId("relation").value;
+  const relations = chosen === ALL ? state.relations : state.relations.filter((r) => r.id === chosen);
+  const reference = entity.id ?? { name: entity.name, description: entity.description };
+  const k = chosen === ALL ? 5 : 15;
+  const questions = relations.map((r) => ({ [given]: reference, relation: r.id, k, drop_known: byId("hide-known").checked }));
+  const rows = [];
+  for (let i = 0; i < questions.length; i += 64) {
+    const { results } = await post("batch", { questions: questions.slice(i, i + 64) }, signal);
+    results.forEach((result, j) => {
+      if (result.error) throw new Error(result.error);
+      for (const answer of result.answers) {
+        const other = { id: answer.id, name: answer.name, description: answer.description };
+        rows.push({ answer, triple: { [given]: entity, relation: relations[i + j], [direction]: other } });
+      }
+    });
+  }
+  const worth = ({ answer }) => answer.probability ?? answer.score;
+  return rows.sort((a, b) => worth(b) - worth(a) || b.answer.score - a.answer.score).slice(0, chosen === ALL ? 25 : 15);
+}
+
+function summary(rows, entity) {
+  if (!rows.length) return "No answer is left with these settings.";
+  const chosen = byId("relation").selectedOptions[0]?.textContent;
+  const hole = el("b", { class: "hole" }, "?"), name = el("b", {}, readable(entity.name));
+  const [first, last] = asked() === "tail" ? [name, hole] : [hole, name];
+  const known = rows.filter((row) => row.answer.known).length;
+  const share = known ? `, ${known} of them known` : "";
+  return [el("span", { class: "statement" }, first, el("i", {}, chosen), last), ` · ${rows.length} answers${share}`];
+}
+
+// The question stands in the address, so that it can be shared and the back button works.
+function remember(entity) {
+  const parts = { asked: asked(), relation: byId("relation").value };
+  if (entity.id) parts.id = entity.id;
+  else Object.assign(parts, { name: entity.name, description: entity.description });
+  const hash = `#${new URLSearchParams(parts)}`;
+  if (location.hash !== hash) history.pushState(null, "", hash);
+}
+
+async function recall() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  if (![...parts].length) return;
+  for (const radio of form.elements.asked) radio.checked = radio.value === (parts.get("asked") ?? "tail");
+  if (state.relations.some((r) => r.id === parts.get("relation"))) byId("relation").value = parts.get("relation");
+  turn();
+  describeRelation();
+  describe(parts.has("name"));
+  byId("new-name").value = parts.get("name") ?? "";
+  byId("new-description").value = parts.get("description") ?? "";
+  try {
+    if (parts.has("id")) combobox.set(await get("entity", { id: parts.get("id"), limit: 1 }));
+    await ask();
+  } catch (error) {
+    status(error.message, "error");
+  }
+}
+
+async function go(node) {
+  describe(false);
+  combobox.set(await get("entity", { id: node.id, limit: 1 }));
+  window.scrollTo({ top: 0 });
+  await ask();
+}
+
+// Put the three slots in the order of the statement that is asked.
+function turn() {
+  const tail = asked() === "tail";
+  const slots = ["slot-entity", "slot-relation", "slot-asked"];
+  byId("triple").append(...(tail ? slots : slots.reverse()).map(byId));
+  byId("triple").dataset.asked = asked();
+  byId("entity-label").textContent = tail ? "Head" : "Tail";
+  byId("asked-label").textContent = tail ? "Tail" : "Head";
+}
+
+function describe(fresh) {
+  state.fresh = fresh;
+  byId("from-graph").hidden = fresh;
+  byId("in-words").hidden = !fresh;
+  byId("mode").textContent = fresh ? "take one from the graph" : "describe a new one";
+  byId("mode").setAttribute("aria-pressed", String(fresh));
+  byId("entity-label").htmlFor = fresh ? "new-name" : "entity";
+}
+
+function describeRelation() {
+  const chosen = state.relations.find((r) => r.id === byId("relation").value);
+  byId("relation-text").textContent = chosen ? `${chosen.triples.toLocaleString("en")} statements` : "ranked together";
+}
+
+function theme() {
+  const root = document.documentElement;
+  root.dataset.theme = localStorage.getItem("satkgc.theme") ?? "";
+  byId("theme").addEventListener("click", () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    localStorage.setItem("satkgc.theme", root.dataset.theme);
+  });
+}
+
+function wire() {
+  form.addEventListener("submit", (event) => (event.preventDefault(), ask()));
+  for (const radio of form.elements.asked) radio.addEventListener("change", () => (turn(), ask()));
+  for (const id of ["relation", "hide-known"]) byId(id).addEventListener("change", () => (describeRelation(), ask()));
+  byId("mode").addEventListener("click", () => {
+    describe(!state.fresh);
+    byId(state.fresh ? "new-name" : "entity").focus();
+  });
+  byId("new-description").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) (event.preventDefault(), ask());
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, textarea, select, dialog");
+    if (event.key === "/" && !typing) (event.preventDefault(), byId(state.fresh ? "new-name" : "entity").focus());
+    if (event.key === "ArrowDown" && event.target === byId("entity")) document.querySelector(".answer")?.focus();
+    if (event.key === "Escape" && !typing && !byId("detail").hidden) close(true);
+  });
+  window.addEventListener("popstate", recall);
+}
+
+async function start() {
+  theme();
+  turn();
+  await untilReady(({ status: now }) => status({ loading: "The model is loading", failed: "The model could not be loaded." }[now]
+    ?? "The service does not answer.", now === "loading" ? "waiting" : "error"));
+  const [info, { relations }] = await Promise.all([get("info"), get("relations")]);
+  state.relations = relations;
+  const count = (n, what) => `${n.toLocaleString("en")} ${what}`;
+  byId("run").textContent = [info.graph, count(info.entities, "entities"), count(info.relations, "relations"),
+    count(info.triples, "statements")].join(" · ");
+  byId("relation").replaceChildren(el("option", { value: ALL }, "all relations"),
+    ...relations.map((r) => el("option", { value: r.id }, readable(r.name))));
+  byId("relation").value = relations[0]?.id ?? ALL;
+  describeRelation();
+  collection = new Collection(info.graph, () => answers.refresh());
+  byId("examples").replaceChildren("Try ", ...info.examples.map((e) =>
+    el("button", { class: "chip", type: "button", title: e.description, onclick: () => go(e) }, readable(e.name))));
+  byId("examples").hidden = info.examples.length === 0;
+  wire();
+  status("Type an entity to begin.");
+  await recall();
+  if (!location.hash) byId("entity").focus();
+}
+
+start().catch((error) => status(error.message, "error"));

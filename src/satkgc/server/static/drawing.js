@@ -1,0 +1,125 @@
+// The neighbourhood of a triple: both ends, what is next to them, the path between, and the proposed edge.
+import { readable, shorten, svg } from "./dom.js";
+import { layout } from "./layout.js";
+
+const FRESH = "\u0000new"; // the id of a new entity's node, which no entity of a graph has
+
+// triple: {head, relation, tail}; details: entity details of the ends (null for a new one); path: steps or null.
+export function draw(triple, details, path, known, width, onPick) {
+  const graph = collect(triple, details, path, width < 480 ? 6 : 9);
+  const ends = [triple.head.id ?? FRESH, triple.tail.id ?? FRESH];
+  const height = Math.min(380, 150 + 16 * graph.nodes.length);
+  const nodes = graph.nodes.map((node) => size(node, ends, width, height));
+  const index = new Map(nodes.map((node, i) => [node.id, i]));
+  const places = layout(nodes, graph.edges.map((e) => [index.get(e.from), index.get(e.to)]), width, height);
+  const place = (id) => places[index.get(id)];
+
+  const picture = svg("svg", { class: "drawing", viewBox: `0 0 ${width} ${height}`, role: "group",
+    "aria-label": `The neighbourhood of ${readable(triple.head.name)} and ${readable(triple.tail.name)}` });
+  picture.append(arrow("arrow", "edge-end"), arrow("arrow-accent", "edge-end accent"));
+  for (const edge of graph.edges) {
+    picture.append(line(edge, nodes[index.get(edge.from)], place(edge.from), nodes[index.get(edge.to)], place(edge.to), known));
+  }
+  nodes.forEach((node, i) => picture.append(dot(node, places[i], ends, onPick)));
+  hover(picture);
+  return picture;
+}
+
+function collect({ head, relation, tail }, details, path, limit) {
+  const nodes = new Map(), edges = new Map();
+  const node = (id, name) => nodes.has(id) || nodes.set(id, { id, name: readable(name) });
+  const edge = (from, to, label, kind) => {
+    const key = JSON.stringify([from, to, label]);
+    if (!edges.has(key) || kind) edges.set(key, { from, to, label: readable(label), kind });
+  };
+  const a = head.id ?? FRESH, b = tail.id ?? FRESH;
+  node(a, head.name);
+  node(b, tail.name);
+  for (const step of path ?? []) {
+    node(step.source, step.source_name);
+    node(step.target, step.target_name);
+    const [from, to] = step.direction === "out" ? [step.source, step.target] : [step.target, step.source];
+    edge(from, to, step.relation_name, "path");
+  }
+  for (const detail of details.filter(Boolean)) {
+    for (const next of varied(detail.neighbours, limit)) {
+      node(next.id, next.name);
+      const [from, to] = next.direction === "out" ? [detail.id, next.id] : [next.id, detail.id];
+      edge(from, to, next.relation_name);
+    }
+  }
+  edge(a, b, relation.name, "asked");
+  return { nodes: [...nodes.values()], edges: [...edges.values()].filter((e) => e.from !== e.to) };
+}
+
+// Up to `limit` neighbours, in turn from each relation and direction, so that one frequent relation is not all there is.
+function varied(neighbours, limit) {
+  const groups = new Map();
+  for (const next of neighbours) {
+    const key = next.relation + next.direction;
+    groups.set(key, [...(groups.get(key) ?? []), next]);
+  }
+  const turns = [...groups.values()].flatMap((group) => group.map((next, turn) => ({ next, turn })));
+  return turns.sort((a, b) => a.turn - b.turn).slice(0, limit).map(({ next }) => next);
+}
+
+function size(node, ends, width, height) {
+  const end = ends.indexOf(node.id);
+  const label = shorten(node.name, end < 0 ? 20 : 24);
+  const fixed = end < 0 ? undefined : { x: width * (end === 0 ? 0.26 : 0.74), y: height * (end === 0 ? 0.46 : 0.54) };
+  const [letter, radius, tall] = end < 0 ? [6, 4, 28] : [7.6, 7, 36];
+  return { ...node, label, fixed, radius, width: Math.max(24, label.length * letter), height: tall };
+}
+
+const arrow = (id, style) =>
+  svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+    svg("path", { class: style, d: "M0 .8 7 4 0 7.2z" }));
+
+// A node's place is the middle of its box: the dot is at the top, the label below it.
+const dotY = (node) => -node.height / 2 + node.radius + 2;
+
+// How far from the dot an edge in direction (ux, uy) may come near: not onto the label.
+function clear(node, ux, uy) {
+  const near = node.radius + 4, below = node.height - node.radius - 1, half = node.width / 2 + 3;
+  const meetsLabel = uy > 0 && (near * Math.abs(ux)) / uy < half;
+  return meetsLabel ? Math.max(near, Math.min(below / uy, half / Math.max(Math.abs(ux), 1e-6))) : near;
+}
+
+function line(edge, source, from, target, to, known) {
+  const fromY = from.y + dotY(source), toY = to.y + dotY(target);
+  const dx = to.x - from.x, dy = toY - fromY, far = Math.hypot(dx, dy) || 1;
+  const bend = edge.kind === "asked" ? -0.14 * Math.sign(dx || 1) : 0; // bowed upwards, so that it never hides another
+  const mx = (from.x + to.x) / 2 - dy * bend, my = (fromY + toY) / 2 + dx * bend;
+  const start = Math.hypot(mx - from.x, my - fromY) || 1, end = Math.hypot(mx - to.x, my - toY) || 1;
+  const [ux, uy, vx, vy] = [(mx - from.x) / start, (my - fromY) / start, (mx - to.x) / end, (my - toY) / end];
+  const leave = Math.min(clear(source, ux, uy), 0.4 * far), arrive = Math.min(clear(target, vx, vy), 0.4 * far);
+  const [x1, y1, x2, y2] = [from.x + ux * leave, fromY + uy * leave, to.x + vx * arrive, toY + vy * arrive];
+  const kind = edge.kind === "asked" && known ? "asked held" : (edge.kind ?? "");
+  const accent = edge.kind ? "arrow-accent" : "arrow";
+  return svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]) },
+    svg("path", { d: `M${x1} ${y1}Q${mx} ${my} ${x2} ${y2}`, "marker-end": `url(#${accent})` }),
+    svg("text", { x: (x1 + x2) / 4 + mx / 2, y: (y1 + y2) / 4 + my / 2 - 5 }, edge.label),
+    svg("title", {}, edge.label));
+}
+
+function dot(node, { x, y }, ends, onPick) {
+  const pick = node.id === FRESH ? undefined : () => onPick(node);
+  return svg("g", { class: ends.includes(node.id) ? "node end" : "node", transform: `translate(${x} ${y})`, "data-id": node.id,
+      tabindex: pick && "0", role: pick && "button", "aria-label": pick && `Ask about ${node.name}`, onclick: pick,
+      onkeydown: pick && ((event) => event.key === "Enter" && pick()) },
+    svg("circle", { cy: dotY(node), r: node.radius }),
+    svg("text", { y: node.height / 2 - 5 }, node.label),
+    svg("title", {}, node.name));
+}
+
+// The edges of the node under the pointer or in focus show their relations; the others step back.
+function hover(picture) {
+  const light = (event) => {
+    const id = event.target.closest?.(".node")?.dataset.id;
+    picture.classList.toggle("lit", id !== undefined);
+    for (const edge of picture.querySelectorAll(".edge")) {
+      edge.classList.toggle("near", id !== undefined && JSON.parse(edge.dataset.ends).includes(id));
+    }
+  };
+  for (const kind of ["pointerover", "focusin", "pointerleave", "focusout"]) picture.addEventListener(kind, light);
+}

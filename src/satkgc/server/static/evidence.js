@@ -1,0 +1,73 @@
+// The panel beside the answers: why the model says so.
+import { get, post } from "./api.js";
+import { statement } from "./collection.js";
+import { draw } from "./drawing.js";
+import { el, percent, readable } from "./dom.js";
+
+const ref = (part) => part.id ?? { name: part.name, description: part.description ?? "" };
+const part = (title, note, ...content) =>
+  el("section", { class: "part" }, el("h3", {}, title), note && el("p", { class: "muted" }, note), ...content);
+
+export class Panel {
+  constructor(panel, onPick) {
+    Object.assign(this, { panel, onPick, pending: null });
+  }
+
+  close() {
+    this.pending?.abort();
+    this.panel.hidden = true;
+  }
+
+  async show(row, onClose) {
+    this.pending?.abort();
+    const pending = (this.pending = new AbortController());
+    const { triple, answer } = row;
+    const head = el("header", {},
+      el("button", { class: "quiet close", type: "button", "aria-label": "Close the evidence", onclick: onClose }, "×"),
+      el("h2", {}, statement(triple)),
+      el("p", { class: "muted" }, answer.known ? "The graph holds this statement." : "The graph does not hold this statement."));
+    this.panel.replaceChildren(head, el("p", { class: "status waiting" }, "Looking for evidence"));
+    this.panel.hidden = false;
+    try {
+      const neighbours = (end) => (end.id ? get("entity", { id: end.id, limit: 60 }, pending.signal) : null);
+      const [evidence, ...details] = await Promise.all([
+        post("evidence", { head: ref(triple.head), relation: triple.relation.id, tail: ref(triple.tail) }, pending.signal),
+        neighbours(triple.head), neighbours(triple.tail)]);
+      const width = Math.max(300, Math.round(this.panel.clientWidth - 2));
+      this.panel.replaceChildren(head,
+        draw(triple, details, evidence.path, answer.known, width, this.onPick),
+        similar(evidence, triple), path(evidence), texts(evidence));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.panel.replaceChildren(head, el("p", { class: "status error" }, error.message));
+    }
+  }
+}
+
+function similar({ similar }, triple) {
+  if (!similar.length) return part("Closest known statements", "No other statement has this relation.");
+  const one = (s) =>
+    el("li", {}, statement({ head: { name: s.head_name }, relation: triple.relation, tail: { name: s.tail_name } }),
+      el("span", { class: "muted number", title: "cosine of the two heads" }, s.similarity.toFixed(2)));
+  return part("Closest known statements", "of this relation, by how much their heads are alike",
+    el("ol", { class: "similar" }, ...similar.map(one)));
+}
+
+function path({ path }) {
+  if (!path?.length) return part("Shortest path", "Nothing in the training graph joins the two.");
+  const stop = (name) => el("span", { class: "stop" }, readable(name));
+  const step = (s) => [
+    el("span", { class: "via" }, s.direction === "out" ? `— ${readable(s.relation_name)} →` : `← ${readable(s.relation_name)} —`),
+    stop(s.target_name)];
+  const steps = path.length === 1 ? "one step" : `${path.length} steps`;
+  return part("Shortest path", `${steps} in the training graph, without the statement itself`,
+    el("p", { class: "path" }, stop(path[0].source_name), ...path.flatMap(step)));
+}
+
+function texts({ query_text, entity_text, score, probability }) {
+  const trust = probability == null ? "" : `, calibrated to ${percent(probability)}`;
+  return part("Texts compared", `cosine ${score.toFixed(3)}${trust}`,
+    el("div", { class: "texts" },
+      el("blockquote", {}, el("cite", {}, "question"), query_text),
+      el("blockquote", {}, el("cite", {}, "answer"), entity_text)));
+}
