@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from satkgc.errors import SatkgcError
+from satkgc.sampling.proximity import ProximityRule
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class ObjectiveConfig:
     self_negatives: bool = True  # the query's own head is one more negative tail
     mask: Literal["known", "answer", "none"] = "known"  # negatives left out: all tails known in training, copies of t
     proximity: Literal["off", "negatives", "all"] = "off"  # who receives β·ω (Eq. 4): nobody, negatives, positive too
+    proximity_rule: ProximityRule = "product"  # ω from hops: the paper's product, or another rule of that module
     beta: float = 1e-4  # β at the start
     train_beta: bool = True  # the paper trains β; false keeps it where it starts
     frequency: bool = False  # weight a sample's loss by ψ = log(|N| + 1) (Eq. 5)

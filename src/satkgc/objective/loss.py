@@ -23,6 +23,7 @@ class Relations:
     masked_columns: Tensor | None = None  # (M,)
     head_closeness: Tensor | None = None  # (B,) float32: ω of query i and tail j is head_closeness[i] tail_closeness[j]
     tail_closeness: Tensor | None = None  # (B,)
+    omega: Tensor | None = None  # (B, B) float32, for the rules of ω that are no such product
     tail_weights: Tensor | None = None  # (B,) float32: ψ(t) for (h, r) → t
     head_weights: Tensor | None = None  # (B,) float32: ψ(h) for t → (h, r)
 
@@ -40,11 +41,11 @@ class Objective(nn.Module):
     1. φ[i, j] = cos(query i, tail j), for unit vectors a matrix product (Eq. 2).
     2. β·ω[i, j] is added, to the negatives or to all (Eq. 4); the margin γ is taken off the positives, φ[i, i] (Eq. 3).
     3. All is divided by τ, and masked negatives become −∞.
-    4. L[i] is the negative log-softmax of the positive in its row, (h, r) → t; the query's own head joins the row as one
-       more negative, without ω: an entity's distance to itself is no hardness. With `two_sided`, the same in its
+    4. L[i] is the negative log-softmax of the positive in its row, (h, r) → t; the query's own head joins the row as
+       one more negative, without ω: an entity's distance to itself is no hardness. With `two_sided`, the same in its
        column, t → (h, r), where there is no self-negative.
-    5. L is weighted, rows by ψ(t), columns by ψ(h), and reduced (Eq. 5). The paper writes a sum; the mean is the default,
-       so that the learning rate and the gradient clip mean the same for every batch size (AdamW itself does not care).
+    5. L is weighted, rows by ψ(t), columns by ψ(h), and reduced (Eq. 5). The paper writes a sum; the mean is the
+       default, so that the gradient clip means the same for every batch size (AdamW itself does not mind a factor).
 
     With `proximity` off and `frequency` off this is SimKGC's loss.
     """
@@ -75,9 +76,11 @@ class Objective(nn.Module):
 
         phi = cosine
         if config.proximity != "off":
-            omega = torch.outer(_given(relations.head_closeness), _given(relations.tail_closeness))  # (B, B)
+            omega = relations.omega  # (B, B)
+            if omega is None:
+                omega = torch.outer(_given(relations.head_closeness), _given(relations.tail_closeness))
             if config.proximity == "negatives":
-                omega = omega.fill_diagonal_(0)
+                omega = omega.clone().fill_diagonal_(0)
             phi = phi + self.beta * omega  # Eq. 4
         logits = (phi - config.margin * torch.eye(size, device=phi.device)) * scale  # the exponents of Eq. 3
         positive = logits.diagonal()  # (B,)

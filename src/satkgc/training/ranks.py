@@ -1,0 +1,90 @@
+"""Several processes, one global batch: the few places where ranks speak to one another."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from satkgc.errors import SatkgcError
+
+BUCKET = 1 << 24  # elements of gradient sent at once: 64 MiB
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that `torchrun` started; alone, every method returns what it was given."""
+
+    rank: int = 0
+    world: int = 1
+    device: torch.device = torch.device("cpu")
+
+    @classmethod
+    def join(cls, device: str) -> Ranks:
+        """Find this process's device and, under torchrun, the other processes."""
+        world, local = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_RANK", 0))
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            found = torch.device(f"cuda:{local}" if device == "cuda" else device)
+        except RuntimeError as error:
+            raise SatkgcError(f"training.device is {device!r}", remedy="set it to auto, cpu or cuda") from error
+        if found.type == "cuda":
+            if not torch.cuda.is_available():
+                raise SatkgcError(f"training.device is {device!r}, and no GPU was found", remedy="set it to cpu")
+            torch.cuda.set_device(found)
+        if world > 1 and not dist.is_initialized():
+            # Others wait while the first validates, which takes long on a large graph.
+            wait = datetime.timedelta(hours=6)
+            dist.init_process_group("nccl" if found.type == "cuda" else "gloo", timeout=wait)
+        return cls(dist.get_rank() if world > 1 else 0, world, found)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes files and speaks."""
+        return self.rank == 0
+
+    def gather(self, mine: Tensor, sizes: Sequence[int]) -> Tensor:
+        """The rows of all ranks, rank after rank; `sizes` are their numbers of rows.  # (rows, D) → (Σ sizes, D)"""
+        if self.world == 1:
+            return mine
+        padded = mine.new_zeros(max(sizes), *mine.shape[1:])
+        padded[: len(mine)] = mine
+        parts = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(parts, padded)
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Add up the gradients of all ranks, many tensors at a time."""
+        if self.world == 1:
+            return
+        bucket: list[Tensor] = []
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            bucket.append(parameter.grad)
+            if sum(grad.numel() for grad in bucket) >= BUCKET:
+                self._sum(bucket)
+                bucket = []
+        self._sum(bucket)
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is so on any rank; all must ask."""
+        if self.world == 1:
+            return flag
+        answer = torch.tensor(float(flag), device=self.device)
+        dist.all_reduce(answer, dist.ReduceOp.MAX)
+        return bool(answer.item())
+
+    def _sum(self, bucket: list[Tensor]) -> None:
+        if not bucket:
+            return
+        flat = torch.cat([grad.reshape(-1) for grad in bucket])
+        dist.all_reduce(flat)
+        for grad, part in zip(bucket, flat.split([grad.numel() for grad in bucket]), strict=True):
+            grad.copy_(part.view_as(grad))

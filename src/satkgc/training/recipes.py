@@ -1,0 +1,60 @@
+"""Recipes: TOML files that extend one another, with settings for well-known graphs laid over them."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from satkgc.errors import SatkgcError
+from satkgc.training.config import Config
+from satkgc.training.settings import Tree, build, check, merge, parse
+
+FOLDER = Path(__file__).parent / "recipes"
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the package."""
+    return sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+
+def make_config(
+    recipe: str = "satkgc",
+    *,
+    graph: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Config:
+    """A recipe, by name or TOML file; over it the settings for the graph of this name, if any; over both `overrides`.
+
+    `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. Pass no
+    `graph` to leave the settings for it out.
+    """
+    tree = merge(_read(recipe), {"recipe": recipe})
+    if graph and (FOLDER / "graphs" / f"{graph.lower()}.toml").is_file():
+        tree = merge(merge(tree, _read(f"graphs/{graph.lower()}")), {"applied": graph})
+    return build(Config, merge(tree, parse(Config, overrides or {})))
+
+
+def _read(name: str, near: Path = FOLDER, seen: tuple[Path, ...] = ()) -> Tree:
+    """The settings of a recipe and of those it extends."""
+    path = _find(name, near)
+    if path in seen:
+        raise SatkgcError("a recipe extends itself", where=path, remedy="break the circle")
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SatkgcError(f"not a TOML file: {error}", where=path) from error
+    base = tree.pop("extends", None)
+    check(Config, tree, where=path)  # so that a mistake is told with the file that has it
+    return tree if base is None else merge(_read(base, path.parent, (*seen, path)), tree)
+
+
+def _find(name: str, near: Path) -> Path:
+    for path in (near / name, near / f"{name}.toml", FOLDER / f"{name}.toml", Path(name)):
+        if path.is_file() and path.suffix == ".toml":
+            return path.resolve()
+    close = difflib.get_close_matches(name, recipe_names(), n=1)
+    remedy = f"did you mean {close[0]}?" if close else f"there are {', '.join(recipe_names())}; or give a TOML file"
+    raise SatkgcError(f"unknown recipe {name!r}", remedy=remedy)
