@@ -19,10 +19,7 @@ def serve(
     run: Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.")],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 opens it to the network.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8321,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="SATKGC_TOKEN", help="Ask every API request for this token.", show_default=False),
-    ] = None,
+    token: Annotated[str, typer.Option(envvar="SATKGC_TOKEN", help="Ask API requests for this token.")] = "",
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     batching: Annotated[bool, typer.Option(help="Answer concurrent questions with one pass of the model.")] = True,
 ) -> None:
@@ -35,15 +32,11 @@ def serve(
          -d '{"head": "dog", "relation": "hypernym", "k": 5}'
     """
     try:
-        from satkgc.server.run import Settings
-        from satkgc.server.run import serve as run_server
+        from satkgc.server import run as server
+        from satkgc.server.settings import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in {"fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette"}:
             raise SatkgcError("the service needs FastAPI and uvicorn", remedy="pip install 'satkgc[serve]'") from None
         raise
-    if token is not None and not token.strip():
-        raise SatkgcError("the token is empty", remedy="give one, or leave --token and SATKGC_TOKEN out")
-    settings = Settings(host, port, token.strip() if token else None)
-    if not batching:
-        settings = Settings(host, port, settings.token, batch_size=1, batch_wait=0.0)
-    run_server(run, settings, open_page=open_page)
+    settings = Settings(host, port, token.strip() or None)
+    server.serve(run, settings if batching else settings.without_batching(), open_page=open_page)

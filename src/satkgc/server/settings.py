@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MAX_BODY = 1 << 20  # bytes of a request's body
 MAX_K = 100  # answers to one question
@@ -24,3 +24,7 @@ class Settings:
     token: str | None = None  # asked of every request to the API when set
     batch_size: int = 32  # questions answered by one pass of the model; 1 is no micro-batching
     batch_wait: float = 0.002  # seconds that a question waits for company
+
+    def without_batching(self) -> Settings:
+        """The same, each question answered by itself."""
+        return replace(self, batch_size=1, batch_wait=0.0)
