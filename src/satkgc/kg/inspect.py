@@ -42,7 +42,7 @@ def inspect(graph: KnowledgeGraph) -> dict[str, Any]:
         "described_entities": len(described),
         "description_words": _lengths(described),
         "name_words": _lengths(_words(graph.entities.names)),
-        "leaks": find_leaks(graph),
+        "leaks": find_leaks(graph).to_json(),
     }
 
 
