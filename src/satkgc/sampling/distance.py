@@ -3,68 +3,62 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.batch import Batch
+from satkgc.sampling.bfs import all_pairs, search_edges, search_graph
 from satkgc.sampling.config import DistanceScope
+
+_MOST = np.iinfo(np.int32).max
 
 
 class Distances:
-    """Breadth-first distances in the undirected training graph.
+    """Breadth-first distances in the undirected training graph, as far as `scope` asks.
 
-    `mark` remembers who was seen without being cleared between batches: the marks of a search lie above those of all
-    searches before it, and the difference to the search's base is the distance.
+    "graph": exact, searching until every entity of the batch was met; up to the whole graph where one is far or out
+    of reach. "subgraph": over the triples of the walked subgraph and of the batch alone, so never shorter than the
+    truth, in time that does not grow with the graph: for graphs of millions. "pairs": exact, and besides the hops
+    between every head and every tail of the batch. "none": all -1, for an objective without proximity.
     """
 
     def __init__(self, kg: KnowledgeGraph, scope: DistanceScope) -> None:
         self.kg = kg
         self.scope = scope
-        self.mark: Int32 = np.zeros(kg.num_entities if scope == "graph" else 0, np.int32)  # (E,)
-        self.queue: Int32 = np.empty_like(self.mark)  # (E,)
+        # Who was met by the search at hand: its marks lie above those of all searches before it (`base`), so that
+        # none of them has to be wiped.
+        self.mark: Int32 = np.zeros(kg.num_entities if scope != "none" else 0, np.int32)  # (E,)
+        self.queue: Int32 = np.empty(kg.num_entities if scope in ("graph", "pairs") else 0, np.int32)  # (E,)
         self.base = 1
 
     def batch(self, step: int, triples: Int32, subgraph: Int32) -> Batch:
         """The batch of these triples, the first of which is the centre, with its distances."""
         distances = np.full((len(triples), 2), -1, np.int32)
-        if self.scope == "graph":
-            ends = np.ascontiguousarray(self.kg.train[triples][:, ::2])  # (n, 2)
+        if self.scope == "none":
+            return Batch(step, int(triples[0]), triples, distances)
+        ends = self._ends(triples)
+        if self.base > _MOST - self.kg.num_entities - 2:
+            self.mark[:] = 0
+            self.base = 1
+        if self.scope == "subgraph":
+            edges = np.concatenate([ends, self._ends(subgraph)])
+            self.base = search_edges(ends, edges, self.mark, self.base, distances)
+        else:
             graph = self.kg.adjacency
-            self.base = _search(
+            self.base = search_graph(
                 ends, graph.neighbour_ptr, graph.neighbours, self.mark, self.queue, self.base, distances
             )
-        return Batch(step, int(triples[0]), triples, distances)
+        pairs = self._pairs(ends) if self.scope == "pairs" else None
+        return Batch(step, int(triples[0]), triples, distances, pairs)
 
+    def _ends(self, triples: Int32) -> Int32:
+        """Head and tail of each triple.  # (n, 2)"""
+        return np.ascontiguousarray(self.kg.train[triples][:, ::2])
 
-@njit(cache=True, nogil=True)
-def _search(ends, ptr, neighbours, mark, queue, base, distances):  # type: ignore[no-untyped-def]
-    """Fill `distances` from ends[0, 0] and return the base of the next search; stop when every end was met."""
-    wanted = base  # all marks below are of earlier searches
-    base = wanted + 1
-    missing = 0
-    for i in range(len(ends)):
-        for j in range(2):
-            if mark[ends[i, j]] != wanted:
-                mark[ends[i, j]] = wanted
-                missing += 1
-    source = ends[0, 0]
-    mark[source] = base
-    missing -= 1
-    queue[0] = source
-    head, tail = 0, 1
-    while head < tail and missing > 0:
-        u = queue[head]
-        head += 1
-        for slot in range(ptr[u], ptr[u + 1]):
-            v = neighbours[slot]
-            if mark[v] <= wanted:
-                missing -= mark[v] == wanted
-                mark[v] = mark[u] + 1
-                queue[tail] = v
-                tail += 1
-    top = mark[queue[tail - 1]]
-    for i in range(len(ends)):
-        for j in range(2):
-            distances[i, j] = max(mark[ends[i, j]] - base, -1)
-    return top + 1
+    def _pairs(self, ends: Int32) -> Int32:
+        """Hops from sample i's head to sample j's tail.  # (2n, 2n)"""
+        graph = self.kg.adjacency
+        heads, tails = ends.T.ravel(), ends[:, ::-1].T.ravel()  # (2n,) each: sample n + i is triple i turned round
+        entities, number = np.unique(np.concatenate([heads, tails]), return_inverse=True)
+        hops = all_pairs(entities, graph.neighbour_ptr, graph.neighbours)  # (U, U)
+        return hops[np.ix_(number[: len(heads)], number[len(heads) :])]

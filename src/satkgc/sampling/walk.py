@@ -7,9 +7,9 @@ from numba import njit
 
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
-from satkgc.sampling.alias import alias_tables
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.hashset import insert, new_set
+from satkgc.sampling.moves import ALIAS, DEGREE, FIRST, PARALLEL, THRESHOLD, TRIPLE, moves
 from satkgc.sampling.philox import START, WALK, below, seed_word, words
 
 POWERS = {"brwr": -1, "rwr": 0, "brwr_p": 1}
@@ -39,8 +39,7 @@ class WalkSubgraphs:
         self.steps = config.walk_steps
         self.restart = np.uint64(config.restart * 2**32)
         self.seed = seed_word(seed)
-        power = POWERS[config.sampler]
-        self.table = alias_tables(kg.adjacency, power) if power else np.empty((0, 2), np.uint32)
+        self.table = moves(kg.adjacency, POWERS[config.sampler])
 
     def subgraph(self, centre: int, step: int) -> Int32:
         """Distinct training triples, in the order in which the walk of this step found them."""
@@ -70,31 +69,32 @@ def start_entity(triples, ptr, centre, seed, step):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def walk(start, graph, table, limit, max_steps, restart, seed, step):  # type: ignore[no-untyped-def]
-    """The distinct triples of a walk from `start`, at most `limit` (Section 4.1, ii); no table means uniform."""
-    ptr, neighbours, edge_ptr, edges = graph
+    """The distinct triples of a walk from `start` over the `moves`, at most `limit` (Section 4.1, ii)."""
+    ptr, _, edge_ptr, edges = graph
     found = np.empty(limit, np.int32)
     seen = new_set(limit)
     count = 0
-    since = 0  # steps since the last new triple
-    u = np.int64(start)
+    since = 0  # moves since the last new triple
+    home, home_degree = ptr[start], ptr[start + 1] - ptr[start]
+    first, degree = home, home_degree  # where the walker is
     for i in range(max_steps):  # block i of the counter serves step i of the walk
         a, b, c, d = words(seed, WALK, step, i)
         if a < restart:
-            u = np.int64(start)
+            first, degree = home, home_degree
             continue
-        first = ptr[u]
-        slot, coin = below(b, c, ptr[u + 1] - first)
-        if len(table) > 0 and coin >= table[first + slot, 0]:
-            slot = np.int64(table[first + slot, 1])
+        slot, coin = below(b, c, degree)
         slot += first
-        edge = edge_ptr[slot]
-        parallel = edge_ptr[slot + 1] - edge
-        if parallel > 1:
-            edge += np.int64((d * np.uint64(parallel)) >> np.uint64(32))
-        u = np.int64(neighbours[slot])
+        if coin >= table[slot, THRESHOLD]:
+            slot = np.int64(table[slot, ALIAS])
+        triple = np.int64(table[slot, TRIPLE])
+        if triple == PARALLEL:
+            edge = edge_ptr[slot]
+            parallel = np.uint64(edge_ptr[slot + 1] - edge)
+            triple = np.int64(edges[edge + np.int64((d * parallel) >> np.uint64(32))])
+        first, degree = np.int64(table[slot, FIRST]), np.int64(table[slot, DEGREE])
         since += 1
-        if insert(seen, edges[edge]):
-            found[count] = edges[edge]
+        if insert(seen, triple):
+            found[count] = triple
             count += 1
             since = 0
             if count == limit:
