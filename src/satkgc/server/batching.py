@@ -86,8 +86,9 @@ class Batcher(Generic[Q, A]):
             if len(batch) == 1:
                 batch[0][1].set_exception(error)
                 return
-            for single in batch:
-                self._serve([single])
+            # Halves instead of one by one: the questions beside a bad one still share their passes.
+            self._serve(batch[: len(batch) // 2])
+            self._serve(batch[len(batch) // 2 :])
         else:
             for (_, future), answer in zip(batch, answers, strict=True):
                 future.set_result(answer)
