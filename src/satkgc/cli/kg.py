@@ -20,24 +20,30 @@ Source = Annotated[
 
 # One row an option of ReadOptions: its type, and what it is for. Left out, the default of ReadOptions holds.
 READ_OPTIONS: dict[str, tuple[Any, str]] = {
-    "name": (str, "What the graph is called.  [default: the name of the source]"),
-    "unlisted": (str, "error | add: what to do with a triple's entity or relation that is not listed.  [error]"),
-    "textless": (str, "error | allow: what to do with an entity that has neither name nor description.  [error]"),
-    "entities_file": (str, "Folders: the file of entities, where there are several.  [entities.tsv]"),
-    "head": (str, "Tables: the column of heads, by name or by position from 0.  [guessed]"),
-    "relation": (str, "Tables: the column of relations.  [guessed]"),
-    "tail": (str, "Tables: the column of tails.  [guessed]"),
-    "split_column": (str, "Tables: the column that says train, valid or test.  [split]"),
+    "name": (str, "What the graph is called. (default: the name of the source)"),
+    "unlisted": (
+        str,
+        "error | add: what to do with a triple's entity or relation that is not listed. (default: error)",
+    ),
+    "textless": (
+        str,
+        "error | allow: what to do with an entity that has neither name nor description. (default: error)",
+    ),
+    "entities_file": (str, "Folders: the file of entities, where there are several. (default: entities.tsv)"),
+    "head": (str, "Tables: the column of heads, by name or by position from 0. (default: guessed)"),
+    "relation": (str, "Tables: the column of relations. (default: guessed)"),
+    "tail": (str, "Tables: the column of tails. (default: guessed)"),
+    "split_column": (str, "Tables: the column that says train, valid or test. (default: split)"),
     "entities": (Path, "Tables: a second table with ids, names and descriptions of entities."),
     "relations": (Path, "Tables: a third table with ids and names of relations."),
-    "id": (str, "Tables: the column of ids in those two.  [guessed]"),
-    "label": (str, "Tables: the column of names in those two.  [guessed]"),
-    "description": (str, "Tables: the column of descriptions in those two.  [guessed]"),
-    "languages": (list[str], "RDF: a language of labels and descriptions; repeat it, the best first.  [en]"),
+    "id": (str, "Tables: the column of ids in those two. (default: guessed)"),
+    "label": (str, "Tables: the column of names in those two. (default: guessed)"),
+    "description": (str, "Tables: the column of descriptions in those two. (default: guessed)"),
+    "languages": (list[str], "RDF: a language of labels and descriptions; repeat it, the best first. (default: en)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),
-    "valid": (float, "The share to hold out for validation.  [0.05]"),
-    "test": (float, "The share to hold out for testing.  [0.05]"),
-    "seed": (int, "The seed of that split.  [0]"),
+    "valid": (float, "The share to hold out for validation. (default: 0.05)"),
+    "test": (float, "The share to hold out for testing. (default: 0.05)"),
+    "seed": (int, "The seed of that split. (default: 0)"),
 }
 
 

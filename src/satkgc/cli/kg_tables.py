@@ -9,6 +9,12 @@ from rich.table import Table
 
 from satkgc.kg import catalogue
 
+LEAKS = {
+    "same": "also in train",
+    "symmetric": "turned round in train (symmetric relation)",
+    "inverse": "turned round in train (inverse relation)",
+}
+
 
 def print_figures(figures: dict[str, Any]) -> None:
     """The figures of `kg inspect`, in groups."""
@@ -42,31 +48,27 @@ def print_figures(figures: dict[str, Any]) -> None:
     for what, key in (("words in a name", "name_words"), ("words in a description", "description_words")):
         row(what, figures[key]["mean"], f"median {figures[key]['median']:g}, at most {figures[key]['max']:,}")
     table.add_section()
-    for what, count in _flat(figures["leaks"]):
-        row(f"leak: {what}", count)
+    leaks = figures["leaks"]
+    for split in ("valid", "test"):
+        counts = leaks[split]
+        note = ", ".join(f"{counts[kind]:,} {text}" for kind, text in LEAKS.items() if counts[kind])
+        row(f"leaks into {split}", sum(counts.values()), note)
+    for kind in ("symmetric", "inverse"):
+        row(f"{kind} relations", len(leaks[f"{kind}_relations"]), "by their mirrors in train")
     Console().print(table)
 
 
 def print_catalogue() -> None:
     """The catalogue, and where each graph would come from."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("name", style="bold", no_wrap=True)
-    for column in ("entities", "relations", "train", "valid", "test"):
+    table = Table(box=None, padding=(0, 2, 1, 0))
+    table.add_column("name")
+    for column in ("entities", "relations", "train"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("found")
-    table.add_column("about")
+    table.add_column("found", no_wrap=True)
     for entry in catalogue.CATALOGUE:
-        counts = (f"{count:,}" for count in vars(entry.counts).values())
-        table.add_row(entry.name, *counts, catalogue.whereabouts(entry), entry.about)
+        counts = (f"{count:,}" for count in (entry.counts.entities, entry.counts.relations, entry.counts.train))
+        table.add_row(f"[bold]{entry.name}[/]\n[dim]{entry.about}[/]", *counts, catalogue.whereabouts(entry))
     Console().print(table)
-
-
-def _flat(leaks: dict[str, Any], prefix: str = "") -> list[tuple[str, int]]:
-    rows: list[tuple[str, int]] = []
-    for name, value in leaks.items():
-        label = f"{prefix}{name.replace('_', ' ')}"
-        rows += _flat(value, f"{label} ") if isinstance(value, dict) else [(label, value)]
-    return rows
 
 
 def _percent(part: int, whole: int) -> str:

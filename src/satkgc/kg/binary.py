@@ -46,7 +46,7 @@ def write(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> No
         _save_arrays(partial, "known_train_", _array_fields(graph.known_train))
         if graph.known_all is not graph.known_train:
             _save_arrays(partial, "known_all_", _array_fields(graph.known_all))
-        files = {path.name: _describe(path) for path in sorted(partial.iterdir())}
+        files = {path.name: describe(path) for path in sorted(partial.iterdir())}
         meta = {
             "format": FORMAT,
             "version": VERSION,
@@ -81,7 +81,7 @@ def open_folder(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
 def verify(folder: Path) -> None:
     """Read every file and compare it with the checksum written beside it."""
     for name, expected in _read_meta(folder)["files"].items():
-        if _describe(folder / name)["sha256"] != expected["sha256"]:
+        if describe(folder / name)["sha256"] != expected["sha256"]:
             raise _damaged(folder / name, "its content does not match its checksum")
 
 
@@ -153,7 +153,8 @@ def _load_vocabulary(path: Path, kind: str) -> Vocabulary:
     return Vocabulary(kind, *texts, *(batch[column].to_numpy() for column in ("id_order", "name_order")))
 
 
-def _describe(path: Path) -> dict[str, Any]:
+def describe(path: Path) -> dict[str, Any]:
+    """The size and checksum of a file."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}

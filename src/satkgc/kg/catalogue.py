@@ -289,7 +289,7 @@ def _cached(entry: Entry, source: Path | None) -> Path:
     if source is None:
         digest.update(" ".join(file.url for file in entry.files).encode())
     elif source.is_file():
-        content = hashlib.sha256(source.read_bytes()).hexdigest()
+        content = binary.describe(source)["sha256"]
         if entry.sha256 not in (None, content):
             raise SatkgcError(
                 f"not the published archive of {entry.name}: its checksum differs",
@@ -298,6 +298,9 @@ def _cached(entry: Entry, source: Path | None) -> Path:
             )
         digest.update(content.encode())
     else:
-        for path in sorted(source.iterdir()):
-            digest.update(f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns} ".encode())
+        files = sorted(path for path in source.iterdir() if path.is_file())
+        small = sum(path.stat().st_size for path in files) < 1 << 27
+        for path in files:  # reading gigabytes only to look into the cache would defeat it
+            state = f"{path.stat().st_size} {path.stat().st_mtime_ns}"
+            digest.update(f"{path.name} {binary.describe(path)['sha256'] if small else state} ".encode())
     return cache_folder() / "graphs" / f"{entry.name}-{digest.hexdigest()[:16]}"

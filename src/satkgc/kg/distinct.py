@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from satkgc.kg.kernels import _counting_sort
+from satkgc.kg.kernels import counting_sort
 from satkgc.kg.vocabulary import Int32
 
 
@@ -18,9 +18,9 @@ def distinct(triples: Int32, num_entities: int, num_relations: int) -> Int32:
 @njit(cache=True, nogil=True)
 def _first_of_each(triples, num_entities, num_relations):  # type: ignore[no-untyped-def]
     order = np.arange(len(triples)).astype(np.int32)
-    order = _counting_sort(triples[:, 2], order, num_entities)
-    order = _counting_sort(triples[:, 1], order, num_relations)
-    order = _counting_sort(triples[:, 0], order, num_entities)
+    order = counting_sort(triples[:, 2], order, num_entities)
+    order = counting_sort(triples[:, 1], order, num_relations)
+    order = counting_sort(triples[:, 0], order, num_entities)
     first = np.ones(len(triples), np.bool_)
     for place in range(1, len(order)):
         a, b = order[place - 1], order[place]

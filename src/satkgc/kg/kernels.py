@@ -66,7 +66,7 @@ def build_adjacency(triples, num_entities):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _counting_sort(keys, order, size):  # type: ignore[no-untyped-def]
+def counting_sort(keys, order, size):  # type: ignore[no-untyped-def]
     """A stable reordering of `order` by keys[order[i]], keys in [0, size)."""
     at = np.zeros(size + 1, np.int64)
     for key in keys:
@@ -85,9 +85,9 @@ def _counting_sort(keys, order, size):  # type: ignore[no-untyped-def]
 def sorted_by(triples, first, last, num_entities, num_relations):  # type: ignore[no-untyped-def]
     """Sort by (column first, relation, column last), drop repeats, and point into it by the first column."""
     order = np.arange(len(triples)).astype(np.int32)
-    order = _counting_sort(triples[:, last], order, num_entities)
-    order = _counting_sort(triples[:, 1], order, num_relations)
-    order = _counting_sort(triples[:, first], order, num_entities)
+    order = counting_sort(triples[:, last], order, num_entities)
+    order = counting_sort(triples[:, 1], order, num_relations)
+    order = counting_sort(triples[:, first], order, num_entities)
     relations = np.empty(len(order), np.int32)
     others = np.empty(len(order), np.int32)
     ptr = np.zeros(num_entities + 1, np.int64)

@@ -22,7 +22,7 @@ from numba import njit
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.kernels import _counting_sort
+from satkgc.kg.kernels import counting_sort
 from satkgc.kg.vocabulary import Int32
 
 log = logging.getLogger("satkgc.kg")
@@ -79,7 +79,7 @@ def _transductive(graph: KnowledgeGraph, wanted: tuple[int, int], rng: np.random
     head, tail = ranks[graph.train[:, 0]], ranks[graph.train[:, 2]]
     low, high = np.minimum(head, tail), np.maximum(head, tail)
     order = np.arange(len(low), dtype=np.int32)
-    order = _counting_sort(low, _counting_sort(high, order, len(ranks)), len(ranks))
+    order = counting_sort(low, counting_sort(high, order, len(ranks)), len(ranks))
     low, high, relation = low[order], high[order], graph.train[order, 1]
     starts = np.flatnonzero(np.diff(low, prepend=-1) | np.diff(high, prepend=-1))
     pairs = rng.permutation(len(starts))
