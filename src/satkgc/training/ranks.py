@@ -59,19 +59,19 @@ class Ranks:
         dist.all_gather(parts, padded)
         return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
-    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Add up the gradients of all ranks, many tensors at a time."""
+    def sum_gradients(self, parameters: Iterable[nn.Parameter], share: float = 1.0) -> None:
+        """Add up `share` times the gradients of all ranks, many tensors at a time."""
         if self.world == 1:
             return
         bucket: list[Tensor] = []
-        for parameter in parameters:
+        for parameter in (p for p in parameters if p.requires_grad):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             bucket.append(parameter.grad)
             if sum(grad.numel() for grad in bucket) >= BUCKET:
-                self._sum(bucket)
+                self._sum(bucket, share)
                 bucket = []
-        self._sum(bucket)
+        self._sum(bucket, share)
 
     def any(self, flag: bool) -> bool:
         """Whether it is so on any rank; all must ask."""
@@ -81,10 +81,10 @@ class Ranks:
         dist.all_reduce(answer, dist.ReduceOp.MAX)
         return bool(answer.item())
 
-    def _sum(self, bucket: list[Tensor]) -> None:
+    def _sum(self, bucket: list[Tensor], share: float) -> None:
         if not bucket:
             return
-        flat = torch.cat([grad.reshape(-1) for grad in bucket])
+        flat = torch.cat([grad.reshape(-1) for grad in bucket]) * share
         dist.all_reduce(flat)
         for grad, part in zip(bucket, flat.split([grad.numel() for grad in bucket]), strict=True):
             grad.copy_(part.view_as(grad))
