@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class FaissIndex:
         self.vectors = vectors
         self.lists = lists  # faiss.IndexIVFFlat
         self.recall = recall  # recall@10 against exact search, on the sample it was built with
+        self._busy = threading.Lock()  # faiss may not add while it searches; a search uses all cores anyway
 
     @classmethod
     def build(cls, vectors: Vectors, sample: Float32, wanted: float = WANTED_RECALL) -> FaissIndex:
@@ -71,8 +73,9 @@ class FaissIndex:
 
     def add(self, rows: Float32) -> None:
         """Append entities; they get the next indices."""
-        self.vectors.add(rows)
-        self.lists.add(np.ascontiguousarray(rows, np.float32))
+        with self._busy:
+            self.vectors.add(rows)
+            self.lists.add(np.ascontiguousarray(rows, np.float32))
 
     def search(
         self,
@@ -117,7 +120,8 @@ class FaissIndex:
             inside = faiss.IDSelectorBitmap(np.packbits(bits, bitorder="little"))
             selector = inside if selector is None else faiss.IDSelectorAnd(inside, selector)
         chosen = faiss.SearchParametersIVF(nprobe=self.lists.nprobe, sel=selector)
-        scores, ids = self.lists.search(np.ascontiguousarray(queries, np.float32), k, params=chosen)
+        with self._busy:
+            scores, ids = self.lists.search(np.ascontiguousarray(queries, np.float32), k, params=chosen)
         return np.where(ids < 0, -np.inf, scores).astype(np.float32), ids.astype(np.int32)
 
     def _tune(self, sample: Float32, wanted: float) -> None:

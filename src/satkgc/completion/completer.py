@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
-from satkgc.completion.answer import Answer, Entity, EntityDetail, EntityRef, NewEntity, Question, Relation
+import numpy as np
 
-if TYPE_CHECKING:
-    from satkgc.completion.evidence import Evidence
+from satkgc.completion.answer import (
+    Answer,
+    Entity,
+    EntityDetail,
+    EntityRef,
+    Neighbour,
+    NewEntity,
+    Question,
+    Relation,
+)
+from satkgc.completion.asking import Asker
+from satkgc.completion.evidence import Evidence, find_evidence
+from satkgc.completion.opening import open_run
+from satkgc.completion.prepare import is_prepared, open_prepared, prepare
+from satkgc.kg import KnowledgeGraph
 
 
 class Completer:
     """A loaded run: towers, graph, entity vectors, calibration. All methods may be called from several threads."""
 
+    def __init__(self, asker: Asker, run: Path) -> None:
+        self.asker, self.run = asker, run
+        self._adding = threading.Lock()
+
     @classmethod
-    def load(cls, run: str | Path, device: str = "cpu", index: str = "exact") -> Completer:
-        """Open a run folder; its entity vectors and calibration are made on the first call and kept in it."""
-        raise NotImplementedError
+    def load(cls, run: str | Path, device: str = "cpu") -> Completer:
+        """Open a run folder; what it needs to answer is made on the first call and kept in it."""
+        folder = Path(run)
+        parts = open_run(folder, device)
+        return cls(open_prepared(folder, *parts) if is_prepared(folder) else prepare(folder, *parts), folder)
+
+    @property
+    def kg(self) -> KnowledgeGraph:
+        """The run's graph."""
+        return self.asker.kg
 
     def tails(self, head: EntityRef, relation: str, k: int = 10, **filters: object) -> list[Answer]:
         """Answers to (head, relation, ?), best first; the filters are those of `Question`."""
@@ -29,29 +54,50 @@ class Completer:
         return self.ask([Question(relation=relation, tail=tail, k=k, **filters)])[0]  # type: ignore[arg-type]
 
     def relations(self, head: EntityRef, tail: EntityRef, k: int = 10, **filters: object) -> list[Answer]:
-        """Answers to (head, ?, tail), best first: `Answer.id` and `.name` are the relation's."""
+        """Answers to (head, ?, tail), best first: `Answer.id` and `.name` are the relation's.
+
+        A relation's probability is the one that `tails(head, relation)` would give the tail.
+        """
         return self.ask([Question(head=head, tail=tail, k=k, **filters)])[0]  # type: ignore[arg-type]
 
     def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:
         """Answer many questions at once: their distinct queries are encoded in one go."""
-        raise NotImplementedError
+        return self.asker.ask(questions)
 
     def evidence(self, head: EntityRef, relation: str, tail: EntityRef, k: int = 5) -> Evidence:
         """Why (head, relation, tail): similar known triples, a shortest path, the texts that were compared."""
-        raise NotImplementedError
+        names = self.asker.names
+        return find_evidence(self.asker, names.subject(head), names.relation(relation), names.subject(tail), k)
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""
-        raise NotImplementedError
+        return self.asker.names.search(text, limit)
 
     def entity(self, entity: str, limit: int = 50) -> EntityDetail:
-        """An entity by id or name, with its neighbours."""
-        raise NotImplementedError
+        """An entity by id or name, with its neighbours in the training graph."""
+        names, relations = self.asker.names, self.kg.relations
+        index = names.entity(entity)
+        shown = names.describe(index)
+        triples = np.empty((0, 3), np.int32)
+        if index < self.kg.num_entities:
+            triples = self.kg.train[self.kg.adjacency.triples_at(index)]
+        neighbours = []
+        for h, r, t in triples[:limit].tolist():
+            way: Literal["out", "in"] = "out" if h == index else "in"
+            other = t if h == index else h
+            neighbours.append(Neighbour(relations.id(r), relations.name(r), way, names.id(other), names.name(other)))
+        return EntityDetail(shown.id, shown.name, shown.description, shown.degree, len(triples), tuple(neighbours))
 
     def relation_list(self) -> list[Relation]:
         """All relations of the graph, most frequent first."""
-        raise NotImplementedError
+        names = self.asker.names
+        return [names.describe_relation(int(r)) for r in np.argsort(-names.frequency, kind="stable")]
 
     def add(self, entity: NewEntity) -> str:
         """Put a new entity into the loaded index, so that it can be an answer; returns its id. Kept in memory only."""
-        raise NotImplementedError
+        vector = self.asker.entity_vector(entity)
+        with self._adding:
+            # The name first: a search in another thread may find only what can be named.
+            new = self.asker.names.add(entity)
+            self.asker.index.add(vector[None])
+        return new.id or ""

@@ -66,6 +66,12 @@ class EntitySearch:
                 found = list(dict.fromkeys(found + more(text, limit)))
         return found[:limit]
 
+    def called(self, name: str) -> list[int]:
+        """All entities of this name, whatever its capitals."""
+        wanted = _lower(name).encode()
+        low = bisect_left(self.order, wanted, key=self._lower)
+        return sorted(int(i) for i in self.order[low : bisect_right(self.order, wanted, lo=low, key=self._lower)])
+
     def _lower(self, index: int) -> bytes:
         return _lower(self.entities.name(index)).encode()
 

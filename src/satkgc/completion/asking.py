@@ -1,0 +1,240 @@
+"""Answering a batch of questions: names to queries, queries to vectors in one go, vectors to ranked answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from satkgc.completion.answer import Answer, NewEntity, Question
+from satkgc.completion.calibration import RIVALS, Array, Calibration
+from satkgc.completion.exact import ExactIndex
+from satkgc.completion.index import Index
+from satkgc.completion.names import Names
+from satkgc.completion.vectors import Float32, Vectors
+from satkgc.encoder import Towers
+from satkgc.kg.vocabulary import Int32
+from satkgc.text import Texts, TokenBatch
+
+Subject = int | NewEntity  # an entity of the index, or new text
+Query = tuple[Subject, int]  # with a directed relation
+NOBODY = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Rivals:
+    """A query's best candidates that are not known answers: they share its probability among them."""
+
+    scores: Float32  # (m,) best first
+    ids: Int32  # (m,)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entities:
+    """A question for entities, in indices."""
+
+    question: Question
+    query: Query
+    allowed: Int32 | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Relations:
+    """A question for relations: the queries (head, r) whose nearness to one target is compared."""
+
+    question: Question
+    head: Subject
+    tail: Subject
+    relations: Int32  # those that compete
+
+
+class Asker:
+    """Everything an answer needs; `Completer` gives it a face."""
+
+    def __init__(
+        self, names: Names, towers: Towers, texts: Texts, vectors: Vectors, index: Index, fit: Calibration | None
+    ) -> None:
+        self.names, self.kg = names, names.kg
+        self.towers, self.texts = towers, texts
+        self.vectors, self.index, self.calibration = vectors, index, fit
+        loops = self.kg.train[self.kg.train[:, 0] == self.kg.train[:, 2], 1]
+        self._reflexive = frozenset(np.unique(loops).tolist())  # relations that some entity has to itself
+        self._encoding = threading.Lock()  # one forward pass at a time: two would only share the cores
+
+    def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:
+        """Answer questions; all names are looked up before anything is encoded, so that a bad one costs nothing."""
+        plans = [self._plan(question) for question in questions]
+        wanted = [self._queries(plan) for plan in plans]
+        rows = {query: row for row, query in enumerate(dict.fromkeys(query for one in wanted for query in one))}
+        vectors = self.encode(list(rows))
+        scored: list[tuple[Float32, Int32]] = []  # of a relation question: scores and relations, best first
+        used: dict[int, Query] = {}  # the rows that have to be searched
+        for plan, queries in zip(plans, wanted, strict=True):
+            best: tuple[Float32, Int32] = (np.empty(0, np.float32), NOBODY)
+            if isinstance(plan, _Relations):
+                best = self._best_relations(plan, vectors[[rows[query] for query in queries]])
+                queries = [(plan.head, int(r)) for r in best[1]]
+            scored.append(best)
+            used |= {rows[query]: query for query in queries}
+        most = max((q.k for q in questions), default=1)
+        found = self.rivals(list(used.values()), vectors[list(used)], max(RIVALS, most))
+        rivals = dict(zip(used, found, strict=True))
+        answers = []
+        for plan, (scores, relations) in zip(plans, scored, strict=True):
+            if isinstance(plan, _Entities):
+                row = rows[plan.query]
+                answers.append(self._entity_answers(plan, vectors[row], rivals[row]))
+            else:
+                rivals_of = [rivals[rows[plan.head, int(r)]] for r in relations]
+                answers.append(self._relation_answers(plan, scores, relations, rivals_of))
+        return answers
+
+    def encode(self, queries: Sequence[Query], progress: bool = False) -> Float32:
+        """Vectors of queries, those about the graph's entities and those about new text together.  # (q, dim)"""
+        if not queries:
+            return np.empty((0, self.vectors.dim), np.float32)
+        with self._encoding:
+            return self.towers.encode_queries(self.query_tokens(queries), progress=progress)
+
+    def query_tokens(self, queries: Sequence[Query]) -> TokenBatch:
+        """What the query tower reads for each query."""
+        words = [self._words(subject) for subject, _ in queries]
+        old, new = ([i for i, text in enumerate(words) if (text is None) == stored] for stored in (True, False))
+        directed = np.array([d for _, d in queries], np.int32)
+        batches = []
+        if old:
+            batches.append(self.texts.queries([queries[i][0] for i in old], directed[old]))
+        if new:
+            pairs = [(text.name, text.description) for text in words if text is not None]
+            batches.append(self.texts.new_entities(pairs, directed[new]))
+        if len(batches) == 1:
+            return batches[0]
+        return TokenBatch.concatenate(batches).select(np.argsort(old + new))
+
+    def entity_tokens(self, subject: Subject) -> TokenBatch:
+        """What the entity tower reads for an entity."""
+        words = self._words(subject)
+        if words is None:
+            return self.texts.entities([subject])
+        return self.texts.new_entity(words.name, words.description)
+
+    def entity_vector(self, subject: Subject) -> Float32:
+        """The entity tower's vector of an entity or of new text.  # (dim,)"""
+        if isinstance(subject, int):
+            return self.vectors.rows(np.array([subject]))[0]
+        with self._encoding:
+            return self.towers.encode_entities(self.entity_tokens(subject), progress=False)[0]
+
+    def known(self, query: Query) -> Int32:
+        """Answers that the graph holds, from any split, ascending."""
+        subject, directed = query
+        if not isinstance(subject, int) or subject >= self.kg.num_entities:
+            return NOBODY
+        return self.kg.known_all.answers(subject, directed)
+
+    def rivals(self, queries: Sequence[Query], vectors: Float32, k: int = RIVALS) -> list[Rivals]:
+        """The k best candidates of each query that are no known answer, nor the entity asked about itself."""
+        excluded = [self.out(query) for query in queries]
+        scores, ids = self.index.search(vectors, min(k, len(self.index)), excluded=excluded)
+        return [Rivals(s[i >= 0], i[i >= 0]) for s, i in zip(scores, ids, strict=True)]
+
+    def probabilities(self, scores: Float32, ids: Int32, rivals: Rivals, known: Int32) -> Array | None:
+        """Of one query's candidates (n,); a known answer competes with the unknown ones as a missing one would."""
+        if self.calibration is None or not len(scores):
+            return None
+        listed = np.isin(ids, rivals.ids[:RIVALS]) & ~np.isin(ids, known)
+        return self.calibration.probability(scores[None], rivals.scores[None, :RIVALS], listed[None])[0]
+
+    def _plan(self, question: Question) -> _Entities | _Relations:
+        if question.relation is None:
+            assert question.head is not None
+            assert question.tail is not None
+            chosen = (
+                range(self.kg.num_relations) if question.among is None else map(self.names.relation, question.among)
+            )
+            head, tail = self.names.subject(question.head), self.names.subject(question.tail)
+            return _Relations(question, head, tail, np.unique(np.array([*chosen], np.int32)))
+        directed = self.names.relation(question.relation)
+        if question.head is None:
+            assert question.tail is not None
+            query = (self.names.subject(question.tail), directed + self.kg.num_relations)
+        else:
+            query = (self.names.subject(question.head), directed)
+        return _Entities(question, query, self.names.allowed(question.among, question.role))
+
+    def _queries(self, plan: _Entities | _Relations) -> list[Query]:
+        return [plan.query] if isinstance(plan, _Entities) else [(plan.head, int(r)) for r in plan.relations]
+
+    def _words(self, subject: Subject) -> NewEntity | None:
+        """The words of an entity that the stored texts do not have."""
+        if isinstance(subject, NewEntity):
+            return subject
+        late = subject - self.kg.num_entities
+        return self.names.added[late] if late >= 0 else None
+
+    def _entity_answers(self, plan: _Entities, vector: Float32, rivals: Rivals) -> list[Answer]:
+        question, known = plan.question, self.known(plan.query)
+        scores, ids = rivals.scores, rivals.ids
+        if plan.allowed is not None:
+            scores, ids = self._nearest(vector, question.k, np.setdiff1d(plan.allowed, self.out(plan.query)))
+        if not question.drop_known and len(known):
+            more = known if plan.allowed is None else np.intersect1d(known, plan.allowed)
+            late_scores, late_ids = self._nearest(vector, question.k, more)
+            scores, ids = np.concatenate([scores, late_scores]), np.concatenate([ids, late_ids])
+        best = np.lexsort((ids, -scores))[: question.k]
+        scores, ids = scores[best], ids[best]
+        chances = self.probabilities(scores, ids, rivals, known)
+        marked = np.isin(ids, known)
+        answers = []
+        for i, entity in enumerate(ids):
+            shown = self.names.describe(int(entity))
+            chance = None if chances is None else float(chances[i])
+            answers.append(Answer(shown.id, shown.name, shown.description, float(scores[i]), chance, bool(marked[i])))
+        return _good_enough(question, answers)
+
+    def out(self, query: Query) -> Int32:
+        """What is no new answer: those known, and the entity itself unless some entity has the relation to itself."""
+        known, reflexive = self.known(query), query[1] % self.kg.num_relations in self._reflexive
+        if reflexive or not isinstance(query[0], int):
+            return known
+        return np.union1d(known, np.array([query[0]], np.int32))
+
+    def _nearest(self, vector: Float32, k: int, among: Int32) -> tuple[Float32, Int32]:
+        scores, ids = ExactIndex(self.vectors).search(vector[None], k, allowed=among)
+        return scores[0][ids[0] >= 0], ids[0][ids[0] >= 0]
+
+    def _best_relations(self, plan: _Relations, vectors: Float32) -> tuple[Float32, Int32]:
+        scores = vectors @ self.entity_vector(plan.tail)  # (R,)
+        relations = plan.relations
+        if plan.question.drop_known:
+            unknown = np.array([not self._holds(plan, int(r)) for r in relations], bool)
+            scores, relations = scores[unknown], relations[unknown]
+        best = np.lexsort((relations, -scores))[: plan.question.k]
+        return scores[best], relations[best]
+
+    def _relation_answers(
+        self, plan: _Relations, scores: Float32, relations: Int32, rivals: Sequence[Rivals]
+    ) -> list[Answer]:
+        tail = np.array([plan.tail if isinstance(plan.tail, int) else -1], np.int32)
+        answers = []
+        for score, relation, near in zip(scores, relations, rivals, strict=True):
+            chances = self.probabilities(score[None], tail, near, self.known((plan.head, int(relation))))
+            shown, words = self.names.describe_relation(int(relation)), self.kg.relations.description(int(relation))
+            chance = None if chances is None else float(chances[0])
+            holds = self._holds(plan, int(relation))
+            answers.append(Answer(shown.id, shown.name, words, float(score), chance, holds))
+        return _good_enough(plan.question, answers)
+
+    def _holds(self, plan: _Relations, relation: int) -> bool:
+        return isinstance(plan.tail, int) and bool(np.isin(plan.tail, self.known((plan.head, relation))))
+
+
+def _good_enough(question: Question, answers: list[Answer]) -> list[Answer]:
+    score, chance = question.min_score, question.min_probability
+    if score is not None:
+        answers = [answer for answer in answers if answer.score >= score]
+    if chance is not None:
+        answers = [answer for answer in answers if answer.probability is not None and answer.probability >= chance]
+    return answers

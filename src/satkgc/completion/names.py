@@ -1,0 +1,153 @@
+"""From what a person writes to entities and relations of the graph, and back."""
+
+from __future__ import annotations
+
+import difflib
+from functools import lru_cache
+
+import numpy as np
+
+from satkgc.completion.answer import (
+    AmbiguousNameError,
+    Entity,
+    EntityRef,
+    NewEntity,
+    Relation,
+    Role,
+    UnknownNameError,
+)
+from satkgc.completion.search import EntitySearch, name_matches
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+
+SHOWN = 5  # candidates or suggestions named in a message
+
+
+class Names:
+    """Ids and names of the graph's entities and relations, and of the entities added since."""
+
+    def __init__(self, kg: KnowledgeGraph, search: EntitySearch) -> None:
+        self.kg, self._search = kg, search
+        self.added: tuple[NewEntity, ...] = ()  # replaced as a whole, so that other threads see all or nothing
+        self.frequency = np.bincount(kg.train[:, 1], minlength=kg.num_relations)  # (R,) training triples
+        self.members = lru_cache(maxsize=64)(self._members)
+
+    def id(self, index: int) -> str:
+        """The id of an entity."""
+        new = self._new(index)
+        return self.kg.entities.id(index) if new is None else new.id or ""
+
+    def name(self, index: int) -> str:
+        """The name of an entity."""
+        new = self._new(index)
+        return self.kg.entities.name(index) if new is None else new.name
+
+    def describe(self, index: int) -> Entity:
+        """An entity as a search shows it."""
+        new = self._new(index)
+        if new is not None:
+            return Entity(new.id or "", new.name, new.description, 0)
+        entities, degree = self.kg.entities, int(self.kg.adjacency.degree[index])
+        return Entity(entities.id(index), entities.name(index), entities.description(index), degree)
+
+    def describe_relation(self, index: int) -> Relation:
+        """A relation with its frequency."""
+        relations = self.kg.relations
+        return Relation(relations.id(index), relations.name(index), int(self.frequency[index]))
+
+    def add(self, entity: NewEntity) -> NewEntity:
+        """Take an entity in under its id, or under one made up; the caller keeps two threads from adding at once."""
+        id = entity.id or f"new:{len(self.added) + 1}"
+        if not entity.name.strip():
+            raise SatkgcError("a new entity without a name", remedy="give it a name")
+        if self._find(id) is not None:
+            raise SatkgcError(f"there is an entity {id!r} already", remedy="choose another id")
+        new = NewEntity(entity.name, entity.description, id)
+        self.added = (*self.added, new)
+        return new
+
+    def entity(self, ref: str) -> int:
+        """The entity with this id or else with this name; a name of several is answered with all of them."""
+        found = self._find(ref)
+        if found is not None:
+            return found
+        named = [int(i) for i in self.kg.entities.by_name(ref)] + self._added_as(ref)
+        named = named or self._search.called(ref)
+        if len(named) == 1:
+            return named[0]
+        if named:
+            degree = self.kg.adjacency.degree
+            shown = sorted(named, key=lambda i: -int(degree[i]) if i < len(degree) else 0)[:SHOWN]
+            raise AmbiguousNameError("entity", ref, [self.describe(i) for i in shown], len(named))
+        raise UnknownNameError("entity", ref, self.search(ref, SHOWN))
+
+    def subject(self, ref: EntityRef) -> int | NewEntity:
+        """What a question is about: an entity of the index, or new text."""
+        if isinstance(ref, str):
+            return self.entity(ref)
+        if not ref.name.strip():
+            raise SatkgcError("a new entity without a name", remedy="give it a name")
+        return NewEntity(ref.name, ref.description)
+
+    def relation(self, ref: str) -> int:
+        """The relation with this id or else with this name."""
+        relations = self.kg.relations
+        found = relations.find(ref)
+        if found is not None:
+            return found
+        named = relations.by_name(ref)
+        if len(named) == 1:
+            return int(named[0])
+        if len(named):
+            raise AmbiguousNameError(
+                "relation", ref, [self.describe_relation(int(i)) for i in named[:SHOWN]], len(named)
+            )
+        lower = ref.lower()
+        likeness = {
+            i: max(
+                difflib.SequenceMatcher(None, lower, text.lower()).ratio()
+                for text in (relations.id(i), relations.name(i))
+            )
+            for i in range(len(relations))
+        }
+        near = sorted((i for i in likeness if likeness[i] > 0.4), key=lambda i: -likeness[i])
+        raise UnknownNameError("relation", ref, [self.describe_relation(i) for i in near[:SHOWN]])
+
+    def search(self, text: str, limit: int) -> list[Entity]:
+        """Entities that begin with or look like a text; those added come where they match as well."""
+        scored = [(name_matches(text, new.name), i) for i, new in enumerate(self.added)]
+        late = [len(self.kg.entities) + i for score, i in sorted(scored, reverse=True) if score > 0]
+        return [self.describe(i) for i in [*late, *self._search.search(text, limit)][:limit]]
+
+    def allowed(self, among: tuple[str, ...] | None, role: Role | None) -> Int32 | None:
+        """The entities that a question's filters leave, ascending; None where there is no filter."""
+        chosen = None if among is None else np.unique(np.array([self.entity(e) for e in among], np.int32))
+        if role is None:
+            return chosen
+        other = None if role.other is None else self.entity(role.other)
+        typed = self.members(self.relation(role.relation), role.side, other)
+        return typed if chosen is None else np.intersect1d(chosen, typed)
+
+    def _members(self, relation: int, side: str, other: int | None) -> Int32:
+        """The entities on one side of a relation's triples, in any split; only of those with `other` across."""
+        column, across = (0, 2) if side == "head" else (2, 0)
+        found = []
+        for triples in (self.kg.train, self.kg.valid, self.kg.test):
+            kept = triples[triples[:, 1] == relation]
+            found.append(kept[:, column] if other is None else kept[kept[:, across] == other, column])
+        return np.unique(np.concatenate(found))
+
+    def _new(self, index: int) -> NewEntity | None:
+        first = len(self.kg.entities)
+        return self.added[index - first] if index >= first else None
+
+    def _find(self, id: str) -> int | None:
+        found = self.kg.entities.find(id)
+        if found is None:
+            late = [i for i, new in enumerate(self.added) if new.id == id]
+            return len(self.kg.entities) + late[0] if late else None
+        return found
+
+    def _added_as(self, name: str) -> list[int]:
+        return [len(self.kg.entities) + i for i, new in enumerate(self.added) if new.name == name]

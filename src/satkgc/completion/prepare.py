@@ -1,0 +1,146 @@
+"""What a run needs before it can answer: entity vectors, an index over names, calibrated probabilities."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from satkgc.completion.approximate import FaissIndex
+from satkgc.completion.asking import Asker, Query
+from satkgc.completion.calibration import RIVALS, Calibration, fit
+from satkgc.completion.exact import ExactIndex
+from satkgc.completion.index import Index
+from satkgc.completion.names import Names
+from satkgc.completion.reliability import draw_reliability
+from satkgc.completion.search import EntitySearch
+from satkgc.completion.vectors import Vectors
+from satkgc.encoder import Towers, model_checksum
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+from satkgc.text import Texts
+
+FORMAT = 1
+CHUNK = 1 << 16  # entities encoded before they are written
+QUESTIONS = 4000  # validation questions that calibration looks at
+IndexKind = Literal["exact", "faiss"]
+
+
+def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: IndexKind = "exact") -> Asker:
+    """Encode all entities, index them and their names, calibrate; everything is written into the run folder."""
+    folder = run / "index"
+    folder.mkdir(exist_ok=True)
+    (folder / "index.json").unlink(missing_ok=True)  # it is written last: a folder without it is not ready
+    _encode_entities(kg, towers, texts, folder / "entities.npy")
+    vectors = Vectors.open(folder / "entities.npy")
+    search = EntitySearch.build(kg.entities, kg.adjacency.degree)
+    search.save(folder)
+    asker = Asker(Names(kg, search), towers, texts, vectors, ExactIndex(vectors, str(towers.device)), None)
+    if kind == "faiss":
+        faiss = FaissIndex.build(vectors, asker.encode(sample_queries(kg, kg.train, 1000)))
+        faiss.save(folder)
+        asker.index = faiss
+    asker.calibration = calibrate(asker)
+    if asker.calibration is None:
+        for name in ("calibration.json", "reliability.png"):
+            (run / name).unlink(missing_ok=True)
+    else:
+        asker.calibration.save(run / "calibration.json")
+        draw_reliability(asker.calibration, run / "reliability.png")
+    facts = {"format": FORMAT, "model": model_checksum(run / "model"), "entities": len(vectors), "dim": vectors.dim}
+    part = folder / "index.json.part"
+    part.write_text(json.dumps({**facts, "kind": kind}, indent=2) + "\n")
+    os.replace(part, folder / "index.json")
+    return asker
+
+
+def is_prepared(run: Path) -> bool:
+    """Whether the run folder has a finished index."""
+    return (run / "index" / "index.json").is_file()
+
+
+def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -> Asker:
+    """Open what `prepare` wrote, if it belongs to this run's model and graph."""
+    folder = run / "index"
+    facts = _facts(folder / "index.json")
+    vectors = Vectors.open(folder / "entities.npy")
+    fresh = {"format": FORMAT, "model": model_checksum(run / "model"), "entities": kg.num_entities, "dim": towers.dim}
+    wrong = [name for name, value in fresh.items() if facts.get(name) != value]
+    if wrong or vectors.parts[0].shape != (kg.num_entities, towers.dim):
+        raise SatkgcError(
+            f"the index does not belong to this run's {'graph' if wrong == ['entities'] else 'model'}",
+            where=folder,
+            remedy=f"make it anew with `satkgc prepare {run}`",
+        )
+    search = EntitySearch.open(folder, kg.entities, kg.adjacency.degree)
+    index: Index = ExactIndex(vectors, str(towers.device))
+    if facts.get("kind") == "faiss":
+        index = FaissIndex.open(folder, vectors)
+    stored = run / "calibration.json"
+    calibration = Calibration.load(stored) if stored.is_file() else None
+    return Asker(Names(kg, search), towers, texts, vectors, index, calibration)
+
+
+def calibrate(asker: Asker, questions: int = QUESTIONS) -> Calibration | None:
+    """Fit probabilities on validation questions, both ways; None where there are too few of them.
+
+    Candidates are a question's RIVALS best without those that training or test triples answer it with: the former are
+    no finds, the latter nobody may look at.
+    """
+    kg = asker.kg
+    queries = sample_queries(kg, kg.valid, questions)
+    scores = np.full((len(queries), RIVALS), -np.inf, np.float32)
+    labels = np.zeros((len(queries), RIVALS), bool)
+    for start in range(0, len(queries), 1024):
+        some = queries[start : start + 1024]
+        vectors = asker.encode(some, progress=True)
+        valid = [_valid_answers(kg, query) for query in some]
+        excluded = [np.setdiff1d(asker.out(query), true) for query, true in zip(some, valid, strict=True)]
+        found, ids = asker.index.search(vectors, min(RIVALS, len(asker.index)), excluded=excluded)
+        rows = slice(start, start + len(some))
+        scores[rows, : found.shape[1]] = found
+        for row, (mine, true) in enumerate(zip(ids, valid, strict=True), start):
+            labels[row, : len(mine)] = np.isin(mine, true)
+    return fit(scores, labels)
+
+
+def sample_queries(kg: KnowledgeGraph, triples: Int32, count: int) -> list[Query]:
+    """Distinct queries of some triples, tails and heads asked for alike."""
+    rng = np.random.default_rng(0)
+    both = np.concatenate([triples[:, :2], np.stack([triples[:, 2], triples[:, 1] + kg.num_relations], 1)])
+    both = np.unique(both, axis=0)
+    chosen = both[np.sort(rng.choice(len(both), min(count, len(both)), replace=False))]
+    return [(int(entity), int(directed)) for entity, directed in chosen]
+
+
+def _valid_answers(kg: KnowledgeGraph, query: Query) -> Int32:
+    """Answers that validation has and training has not."""
+    entity, directed = query
+    assert isinstance(entity, int)
+    inverse = directed >= kg.num_relations
+    rows = kg.valid[(kg.valid[:, 1] == directed % kg.num_relations) & (kg.valid[:, 2 if inverse else 0] == entity)]
+    return np.setdiff1d(rows[:, 0 if inverse else 2], kg.known_train.answers(entity, directed))
+
+
+def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Path) -> None:
+    """Into a memory-mapped file, a chunk at a time: millions of entities need no more memory than a few."""
+    part = file.with_name("entities.part.npy")
+    rows = np.lib.format.open_memmap(part, "w+", np.float32, (kg.num_entities, towers.dim))
+    for start in range(0, kg.num_entities, CHUNK):
+        stop = min(start + CHUNK, kg.num_entities)
+        rows[start:stop] = towers.encode_entities(texts.entities(np.arange(start, stop)))
+    rows.flush()
+    del rows
+    os.replace(part, file)
+
+
+def _facts(file: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(file.read_text())
+    except ValueError as broken:
+        raise SatkgcError("not an index", where=file, remedy="make it anew with `satkgc prepare`") from broken
+    return facts if isinstance(facts, dict) else {}
