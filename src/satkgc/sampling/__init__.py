@@ -3,6 +3,19 @@
 from satkgc.sampling.batch import Batch, Sampler
 from satkgc.sampling.config import McmcConfig, SamplingConfig
 from satkgc.sampling.make import make_sampler
+from satkgc.sampling.mcmc import Vectors
+from satkgc.sampling.proximity import ProximityRule, closeness, proximity
 from satkgc.sampling.stream import Stream
 
-__all__ = ["Batch", "McmcConfig", "Sampler", "SamplingConfig", "Stream", "make_sampler"]
+__all__ = [
+    "Batch",
+    "McmcConfig",
+    "ProximityRule",
+    "Sampler",
+    "SamplingConfig",
+    "Stream",
+    "Vectors",
+    "closeness",
+    "make_sampler",
+    "proximity",
+]

@@ -13,7 +13,7 @@ TRIES = 16  # candidates looked at per missing triple before entity-disjointness
 
 
 @njit(cache=True, nogil=True)
-def assemble(centre, subgraph, random, size, disjoint, triples, visits, order, place, bounds, seed, step):  # type: ignore[no-untyped-def]
+def assemble(centre, subgraph, random, size, disjoint, triples, order, place, bounds, seed, step):  # type: ignore[no-untyped-def]
     """The triples of a batch, the centre first.  # (size,)
 
     1. The centre, always: a least-visited triple that stayed unvisited would be chosen for ever.

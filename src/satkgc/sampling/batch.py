@@ -82,6 +82,10 @@ class Sampler(ABC):
         }
         self._restore(state)
 
+    def refresh(self) -> None:
+        """Read the model in training anew, where draws depend on it: for the trainer, every `mcmc.refresh` steps."""
+        return None
+
     @abstractmethod
     def _draw(self, step: int) -> Batch: ...
 

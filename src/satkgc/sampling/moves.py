@@ -19,8 +19,8 @@ def moves(adjacency: Adjacency, power: int) -> Any:
 
     THRESHOLD and ALIAS are an alias table (Walker 1977, built as by Vose 1991) over the slots of each entity: a slot
     drawn uniformly stands unless a 32-bit coin reaches its threshold, and then gives way to its alias. So a draw is
-    O(1) at any degree. FIRST and DEGREE are the slots of the neighbour, TRIPLE what joins the two. With all of it in one
-    place a step of the walk waits for memory once, not five times. 20 bytes a slot, linear to build.
+    O(1) at any degree. FIRST and DEGREE are the slots of the neighbour, TRIPLE what joins the two. With all of it in
+    one place a step of the walk waits for memory once or twice, not six times. 20 bytes a slot, linear to build.
     """
     # Allocated by numpy, which asks for huge pages: a walk jumps about, and would wait for the page table as well.
     table = np.empty((len(adjacency.neighbours), 5), np.uint32)

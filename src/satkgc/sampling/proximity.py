@@ -32,7 +32,7 @@ def closeness(distances: Int32, rule: ProximityRule = "product") -> tuple[Float3
     if rule == "product":
         return _reciprocal(heads), _reciprocal(tails)
     if rule == "authors":
-        value: Float32 = np.where(tails < 0, 0, 1 / np.float32(np.maximum(tails, 0) + 2)).astype(np.float32)
+        value: Float32 = np.where(tails < 0, 0, 1 / (np.maximum(tails, 0) + 2)).astype(np.float32)
         return value, value
     raise SatkgcError(f"proximity by {rule!r} is no outer product", remedy="use proximity() for the whole matrix")
 
@@ -58,5 +58,5 @@ def proximity(distances: Int32, rule: ProximityRule = "product", pairs: Int32 | 
 
 
 def _reciprocal(hops: Int32) -> Float32:
-    result: Float32 = np.where(hops < 0, 0, 1 / np.float32(np.maximum(hops, 1))).astype(np.float32)
+    result: Float32 = np.where(hops < 0, 0, 1 / np.maximum(hops, 1)).astype(np.float32)
     return result

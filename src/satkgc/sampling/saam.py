@@ -24,6 +24,10 @@ class Subgraphs(Protocol):
         """Distinct training triples around the centre; a fresh array."""
         ...
 
+    def refresh(self) -> None:
+        """Read anew what comes from the model in training."""
+        ...
+
 
 class SaamSampler(Sampler):
     """Batches from the subgraphs of least-visited triples, drawn at the moment they are needed."""
@@ -45,7 +49,6 @@ class SaamSampler(Sampler):
             config.triples,
             config.entity_disjoint,
             self.kg.train,
-            schedule.visits,
             schedule.order,
             schedule.place,
             schedule.bounds,
@@ -54,6 +57,10 @@ class SaamSampler(Sampler):
         )
         schedule.visit(triples)
         return self.distances.batch(step, triples, subgraph)
+
+    def refresh(self) -> None:
+        """Let the subgraphs follow the model in training (MCMC)."""
+        self.subgraphs.refresh()
 
     def _state(self) -> State:
         return {"visits": self.schedule.visits.copy(), "order": self.schedule.order.copy()}

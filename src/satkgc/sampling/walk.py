@@ -56,6 +56,9 @@ class WalkSubgraphs:
             step,
         )
 
+    def refresh(self) -> None:
+        """Nothing here depends on the model."""
+
 
 @njit(cache=True, nogil=True)
 def start_entity(triples, ptr, centre, seed, step):  # type: ignore[no-untyped-def]
