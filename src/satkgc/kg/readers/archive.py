@@ -24,10 +24,8 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers import folder
 from satkgc.kg.readers.options import ReadOptions
-from satkgc.kg.readers.source import SourceFile
+from satkgc.kg.readers.source import MOST_RATIO, SourceFile, most_unpacked
 
-FREE_BYTES = 256 << 20  # any archive may unpack to this much …
-MOST_RATIO = 200  # … and beyond it to this many times its own size; text shrinks by 5 to 20
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError,
     NotImplementedError, RuntimeError, ValueError, OverflowError,
@@ -123,7 +121,7 @@ class _Bounded(io.BytesIO):
         super().__init__()
         self.source = source
         self.stream = stream or io.BytesIO()
-        self.left = max(FREE_BYTES, MOST_RATIO * source.stat().st_size)
+        self.left = most_unpacked(source)
 
     def read(self, size: int | None = -1) -> bytes:
         """As a file's."""

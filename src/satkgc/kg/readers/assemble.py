@@ -143,7 +143,7 @@ def _check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[p
             raise SatkgcError(
                 f"entity {ids[row].as_py()!r} has neither name nor description",
                 where=listing.where(row),
-                remedy="give it one, or let its id serve as its name (textless: allow)",
+                remedy="give it one, or let its id serve as its name with --textless allow",
             )
     if pc.any(nameless).as_py():
         names = pc.replace_with_mask(names, nameless, readable_names(ids.filter(nameless)))
@@ -162,7 +162,7 @@ def _refuse_unlisted(
             raise SatkgcError(
                 f"{kind} {id!r} is not listed in {listing.shown}",
                 where=splits[split].where(row),
-                remedy="list it there, or take unlisted ones in (unlisted: add)",
+                remedy="list it there, or take unlisted ones in with --unlisted add",
             )
 
 

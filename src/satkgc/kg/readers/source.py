@@ -12,6 +12,14 @@ from satkgc.errors import SatkgcError
 
 COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 
+FREE_BYTES = 256 << 20  # any file may unpack to this much …
+MOST_RATIO = 200  # … and beyond it to this many times its own size; text shrinks by 5 to 20
+
+
+def most_unpacked(path: Path) -> int:
+    """How many bytes a packed file may turn into, before it counts as one made to fill the memory or the disk."""
+    return max(FREE_BYTES, MOST_RATIO * path.stat().st_size)
+
 
 @dataclass(frozen=True)
 class SourceFile:
@@ -40,8 +48,9 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, file: SourceFile) -> None:
         self._file = file
         self._count = 0
+        kind = COMPRESSION.get(file.path.suffix.lower())
         try:
-            kind = COMPRESSION.get(file.path.suffix.lower())
+            self._most = most_unpacked(file.path)
             self._stream = pa.input_stream(str(file.path), compression=kind)
         except OSError as error:
             raise SatkgcError(f"cannot be opened ({_first_line(error)})", where=file.shown) from None
@@ -60,6 +69,12 @@ class _Unpacked(io.RawIOBase):
             ) from None
         buffer[: len(data)] = data
         self._count += len(data)
+        if self._count > self._most:
+            raise SatkgcError(
+                f"the file unpacks to more than {MOST_RATIO} times its size: it may be made to fill the memory",
+                where=self._file.shown,
+                remedy="if you trust it, unpack it yourself",
+            )
         return len(data)
 
 

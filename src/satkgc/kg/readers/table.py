@@ -1,0 +1,96 @@
+"""One table of triples (CSV, TSV or Parquet), with tables of entities and relations beside it if there are any.
+
+Columns are found by the names or positions in `ReadOptions`, else by their usual names. The first row of a CSV or TSV
+file is a header if it has a column that was given by name, or usual ones; else all rows are data, and the columns are
+head, relation, tail, or id, name, description. A column `split` divides the triples into train, valid and test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from satkgc.errors import SatkgcError
+from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.readers.assemble import Listing, Triples, Where, assemble
+from satkgc.kg.readers.columns import is_header, locate
+from satkgc.kg.readers.delimited import Delimited
+from satkgc.kg.readers.options import ReadOptions
+from satkgc.kg.readers.parquet import ParquetTable
+from satkgc.kg.readers.source import SourceFile
+
+SPLIT_VALUES = {
+    "train": ("train", "training"),
+    "valid": ("valid", "validation", "val", "dev"),
+    "test": ("test", "testing"),
+}
+
+
+def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
+    """Read the table and those that the options name."""
+    given = {
+        "head": options.head, "relation": options.relation, "tail": options.tail, "split": options.split_column,
+    }  # fmt: skip
+    columns, where = _read_columns(source, given, ("head", "relation", "tail"))
+    splits = _divide(columns, where)
+    entities = _listing(options.entities, options) if options.entities else None
+    relations = _listing(options.relations, options) if options.relations else None
+    return assemble(options.name or source.name.partition(".")[0], splits, entities, relations, options)
+
+
+def _listing(source: Path, options: ReadOptions) -> Listing:
+    if not source.is_file():
+        raise SatkgcError("there is no such file", where=source, remedy="check the path")
+    given = {"id": options.id, "name": options.label, "description": options.description}
+    columns, where = _read_columns(source, given, ("id",))
+    return Listing(columns["id"], columns.get("name"), columns.get("description"), str(source), where)
+
+
+def _read_columns(
+    source: Path, given: dict[str, str | None], required: Sequence[str]
+) -> tuple[dict[str, pa.ChunkedArray], Where]:
+    """The columns that are there, by role, and a row's place in the file."""
+    file = SourceFile.of(source)
+    plain = source.name.lower().removesuffix(".gz").removesuffix(".zst")
+    if plain.endswith(".parquet"):
+        table = ParquetTable(file)
+        found = locate(table.names, given, required, file.shown, header=True)
+        places = {role: at for role, at in found.items() if at is not None}
+        return dict(zip(places, table.columns(list(places.values())), strict=True)), table.where
+    text = Delimited(file, "," if plain.endswith(".csv") else "\t")
+    names = text.first_row()
+    header = is_header(names, given)
+    found = locate(names, given, required, file.shown, header)
+    places = {role: at for role, at in found.items() if at is not None}
+    arrays = text.columns(list(places.values()), len(names), header)
+    if not len(arrays[0]):
+        raise SatkgcError("the file has a header and no rows", where=source, remedy="put rows in it")
+    return dict(zip(places, arrays, strict=True)), lambda row: file.at(text.line_of(row, header))
+
+
+def _divide(columns: dict[str, pa.ChunkedArray], where: Where) -> dict[str, Triples]:
+    """The triples by split; all are for training where no column tells."""
+    if "split" not in columns:
+        return {"train": Triples(columns["head"], columns["relation"], columns["tail"], where)}
+    value = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(columns["split"], "")))
+    splits: dict[str, Triples] = {}
+    rest = np.ones(len(value), bool)
+    for split, values in SPLIT_VALUES.items():
+        mask = pc.is_in(value, value_set=pa.array(values, value.type))
+        rows = np.flatnonzero(mask.to_numpy())
+        rest[rows] = False
+        if len(rows):
+            head, relation, tail = (columns[role].filter(mask) for role in ("head", "relation", "tail"))
+            splits[split] = Triples(head, relation, tail, lambda row, rows=rows: where(int(rows[row])))  # type: ignore[misc]
+    if rest.any():
+        row = int(np.flatnonzero(rest)[0])
+        raise SatkgcError(
+            f"{columns['split'][row].as_py()!r} is no split", where=where(row), remedy="write train, valid or test"
+        )
+    if "train" not in splits:
+        raise SatkgcError("no triple is for training", where=where(0), remedy="mark some as train in the split column")
+    return splits
