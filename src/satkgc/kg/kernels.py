@@ -1,6 +1,7 @@
-"""The compiled loops behind adjacency and known triples: linear-time counting sorts.
+"""The compiled loops behind adjacency and known triples: spread over buckets by entity, then sort each bucket.
 
-Kept apart so that opening a stored graph, which needs none of them, does not wait for the compiler's import.
+A bucket's members are two 31-bit numbers packed into one, so that one sort orders by both. Kept apart so that opening
+a stored graph, which needs none of this, does not wait for the compiler's import.
 """
 
 from __future__ import annotations
@@ -8,61 +9,98 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+LOW = (1 << 32) - 1
+
 
 @njit(cache=True, nogil=True)
 def build_adjacency(triples, num_entities):  # type: ignore[no-untyped-def]
     """Entity → distinct neighbours → triples, from (T, 3) triples: neighbour_ptr, neighbours, edge_ptr, edges."""
-    # Counting sort of the incidences (u, v, triple) by v, then stably by u: linear, and one pass each.
-    count = np.zeros(num_entities + 1, np.int64)
+    ptr = np.zeros(num_entities + 1, np.int64)
     for i in range(len(triples)):
-        h, t = triples[i, 0], triples[i, 2]
-        count[t + 1] += 1
-        if h != t:
-            count[h + 1] += 1
-    ptr = np.cumsum(count)  # symmetric: the number of entries with u = x is that with v = x
-    total = ptr[-1]
-
+        ptr[triples[i, 0] + 1] += 1
+        if triples[i, 0] != triples[i, 2]:
+            ptr[triples[i, 2] + 1] += 1
+    ptr = np.cumsum(ptr)
     at = ptr[:-1].copy()
-    by_v_u = np.empty(total, np.int32)
-    by_v_triple = np.empty(total, np.int32)
+    packed = np.empty(ptr[-1], np.int64)  # (neighbour, triple) by entity
     for i in range(len(triples)):
         h, t = triples[i, 0], triples[i, 2]
-        by_v_u[at[t]] = h
-        by_v_triple[at[t]] = i
-        at[t] += 1
+        packed[at[h]] = (np.int64(t) << 32) | i
+        at[h] += 1
         if h != t:
-            by_v_u[at[h]] = t
-            by_v_triple[at[h]] = i
-            at[h] += 1
+            packed[at[t]] = (np.int64(h) << 32) | i
+            at[t] += 1
+    sort_buckets(packed, ptr)
 
-    at[:] = ptr[:-1]
-    other = np.empty(total, np.int32)
-    edges = np.empty(total, np.int32)
-    for v in range(num_entities):
-        for i in range(ptr[v], ptr[v + 1]):
-            u = by_v_u[i]
-            other[at[u]] = v
-            edges[at[u]] = by_v_triple[i]
-            at[u] += 1
-
+    edges = np.empty(len(packed), np.int32)
     neighbour_ptr = np.zeros(num_entities + 1, np.int64)
     slots = 0
     for u in range(num_entities):
         for i in range(ptr[u], ptr[u + 1]):
-            if i == ptr[u] or other[i] != other[i - 1]:
-                slots += 1
+            edges[i] = packed[i] & LOW
+            slots += i == ptr[u] or packed[i] >> 32 != packed[i - 1] >> 32
         neighbour_ptr[u + 1] = slots
     neighbours = np.empty(slots, np.int32)
     edge_ptr = np.empty(slots + 1, np.int64)
     slot = 0
     for u in range(num_entities):
         for i in range(ptr[u], ptr[u + 1]):
-            if i == ptr[u] or other[i] != other[i - 1]:
-                neighbours[slot] = other[i]
+            if i == ptr[u] or packed[i] >> 32 != packed[i - 1] >> 32:
+                neighbours[slot] = packed[i] >> 32
                 edge_ptr[slot] = i
                 slot += 1
-    edge_ptr[slots] = total
+    edge_ptr[slots] = len(packed)
     return neighbour_ptr, neighbours, edge_ptr, edges
+
+
+@njit(cache=True, nogil=True)
+def sorted_by(triples, first, last, num_entities):  # type: ignore[no-untyped-def]
+    """Distinct triples by (column first, relation, column last): pointers by the first, then the other two columns."""
+    ptr = np.zeros(num_entities + 1, np.int64)
+    for i in range(len(triples)):
+        ptr[triples[i, first] + 1] += 1
+    ptr = np.cumsum(ptr)
+    at = ptr[:-1].copy()
+    packed = np.empty(len(triples), np.int64)  # (relation, last) by first
+    for i in range(len(triples)):
+        a = triples[i, first]
+        packed[at[a]] = (np.int64(triples[i, 1]) << 32) | triples[i, last]
+        at[a] += 1
+    sort_buckets(packed, ptr)
+
+    relations = np.empty(len(triples), np.int32)
+    others = np.empty(len(triples), np.int32)
+    kept = 0
+    low = 0
+    for a in range(num_entities):
+        high = ptr[a + 1]
+        for i in range(low, high):
+            if i == low or packed[i] != packed[i - 1]:
+                relations[kept] = packed[i] >> 32
+                others[kept] = packed[i] & LOW
+                kept += 1
+        low = high
+        ptr[a + 1] = kept
+    if kept == len(triples):
+        return ptr, relations, others
+    return ptr, relations[:kept].copy(), others[:kept].copy()
+
+
+@njit(cache=True, nogil=True)
+def sort_buckets(values, ptr):  # type: ignore[no-untyped-def]
+    """Sort values[ptr[b]:ptr[b + 1]] for every bucket; most buckets of a knowledge graph are short."""
+    for b in range(len(ptr) - 1):
+        low, high = ptr[b], ptr[b + 1]
+        if high - low > 32:
+            values[low:high].sort()
+            continue
+        for i in range(low + 1, high):
+            value = values[i]
+            j = i
+            while j > low and values[j - 1] > value:
+                values[j] = values[j - 1]
+                j -= 1
+            values[j] = value
 
 
 @njit(cache=True, nogil=True)
@@ -79,27 +117,3 @@ def counting_sort(keys, order, size):  # type: ignore[no-untyped-def]
         result[at[key]] = i
         at[key] += 1
     return result
-
-
-@njit(cache=True, nogil=True)
-def sorted_by(triples, first, last, num_entities, num_relations):  # type: ignore[no-untyped-def]
-    """Sort by (column first, relation, column last), drop repeats, and point into it by the first column."""
-    order = np.arange(len(triples)).astype(np.int32)
-    order = counting_sort(triples[:, last], order, num_entities)
-    order = counting_sort(triples[:, 1], order, num_relations)
-    order = counting_sort(triples[:, first], order, num_entities)
-    relations = np.empty(len(order), np.int32)
-    others = np.empty(len(order), np.int32)
-    ptr = np.zeros(num_entities + 1, np.int64)
-    kept = 0
-    for place in range(len(order)):
-        a, r, b = triples[order[place], first], triples[order[place], 1], triples[order[place], last]
-        if place > 0:
-            p = order[place - 1]
-            if triples[p, first] == a and triples[p, 1] == r and triples[p, last] == b:
-                continue
-        relations[kept] = r
-        others[kept] = b
-        ptr[a + 1] += 1
-        kept += 1
-    return np.cumsum(ptr), relations[:kept].copy(), others[:kept].copy()

@@ -28,8 +28,8 @@ class KnownTriples:
         from satkgc.kg.kernels import sorted_by
 
         triples = as_triples(triples)
-        forward = sorted_by(triples, 0, 2, num_entities, num_relations)
-        backward = sorted_by(triples, 2, 0, num_entities, num_relations)
+        forward = sorted_by(triples, 0, 2, num_entities)
+        backward = sorted_by(triples, 2, 0, num_entities)
         return cls(num_relations, *map(_frozen, forward), *map(_frozen, backward))
 
     def tails(self, head: int, relation: int) -> Int32:
