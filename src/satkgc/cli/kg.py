@@ -173,15 +173,10 @@ def get(
 
       satkgc kg get fb15k-237 --to data
     """
-    from satkgc.errors import SatkgcError
     from satkgc.kg import catalogue
     from satkgc.kg.tsv import write_tsv
 
     entry = catalogue.find(name)
-    if entry is None:
-        near = catalogue.suggestions(name)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`satkgc kg list` shows the names"
-        raise SatkgcError("no graph of this name in the catalogue", where=name, remedy=hint)
     graph = catalogue.load(entry)
     typer.echo(f"{graph.path or 'in memory'}: {graph}")
     if to is not None:

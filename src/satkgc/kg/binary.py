@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -38,15 +39,10 @@ def is_folder(path: Path) -> bool:
 def write(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> None:
     """Write all arrays, those that are derived included, so that opening builds nothing; all or nothing."""
     with _replacing(folder, overwrite) as partial:
-        _save_arrays(partial, "", {"train": graph.train, "valid": graph.valid, "test": graph.test})
-        _save_arrays(partial, "held_out_", dict(graph.split_entities))
-        for vocabulary, stem in ((graph.entities, "entities"), (graph.relations, "relations")):
-            _save_vocabulary(partial / f"{stem}.arrow", vocabulary)
-        _save_arrays(partial, "adjacency_", _array_fields(graph.adjacency) | {"degree": graph.adjacency.degree})
-        _save_arrays(partial, "known_train_", _array_fields(graph.known_train))
-        if graph.known_all is not graph.known_train:
-            _save_arrays(partial, "known_all_", _array_fields(graph.known_all))
-        files = {path.name: describe(path) for path in sorted(partial.iterdir())}
+        # Threads, because sorting, writing and checksums all let go of the interpreter.
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            jobs = [pool.submit(job, graph, partial) for job in (_write_adjacency, _write_known, _write_rest)]
+            files = {name: entry for job in jobs for name, entry in job.result().items()}
         meta = {
             "format": FORMAT,
             "version": VERSION,
@@ -57,9 +53,36 @@ def write(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> No
             "valid": len(graph.valid),
             "test": len(graph.test),
             "held_out": sorted(graph.split_entities),
-            "files": files,
+            "files": dict(sorted(files.items())),
         }
         (partial / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_adjacency(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
+    adjacency = _derived(graph, "adjacency")
+    return _save_arrays(folder, "adjacency_", _array_fields(adjacency) | {"degree": adjacency.degree})
+
+
+def _write_known(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
+    files = _save_arrays(folder, "known_train_", _array_fields(_derived(graph, "known_train")))
+    if len(graph.valid) or len(graph.test):  # otherwise both are the same
+        files |= _save_arrays(folder, "known_all_", _array_fields(_derived(graph, "known_all")))
+    return files
+
+
+def _write_rest(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
+    files = _save_arrays(folder, "", {"train": graph.train, "valid": graph.valid, "test": graph.test})
+    files |= _save_arrays(folder, "held_out_", dict(graph.split_entities))
+    for vocabulary, stem in ((graph.entities, "entities"), (graph.relations, "relations")):
+        files |= _save_vocabulary(folder / f"{stem}.arrow", vocabulary)
+    return files
+
+
+def _derived(graph: KnowledgeGraph, part: str) -> Any:
+    """A part that is there already, or one built for the moment: a large graph need not hold all of them at once."""
+    if part in graph.__dict__:
+        return graph.__dict__[part]
+    return type(graph).__dict__[part].func(graph)
 
 
 def open_folder(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
@@ -80,8 +103,11 @@ def open_folder(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
 
 def verify(folder: Path) -> None:
     """Read every file and compare it with the checksum written beside it."""
-    for name, expected in _read_meta(folder)["files"].items():
-        if describe(folder / name)["sha256"] != expected["sha256"]:
+    files = _read_meta(folder)["files"]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        found = pool.map(describe, (folder / name for name in files))
+    for (name, expected), actual in zip(files.items(), found, strict=True):
+        if actual != expected:
             raise _damaged(folder / name, "its content does not match its checksum")
 
 
@@ -126,12 +152,16 @@ def _array_fields(part: Adjacency | KnownTriples) -> dict[str, Any]:
     return {f.name: value for f in fields(part) if isinstance(value := getattr(part, f.name), np.ndarray)}
 
 
-def _save_arrays(folder: Path, prefix: str, arrays: dict[str, Any]) -> None:
+def _save_arrays(folder: Path, prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    files = {}
     for name, array in arrays.items():
-        np.save(folder / f"{prefix}{name}.npy", array, allow_pickle=False)
+        path = folder / f"{prefix}{name}.npy"
+        np.save(path, array, allow_pickle=False)
+        files[path.name] = describe(path)
+    return files
 
 
-def _save_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
+def _save_vocabulary(path: Path, vocabulary: Vocabulary) -> dict[str, Any]:
     columns = {
         "id": vocabulary.ids,
         "name": vocabulary.names,
@@ -142,6 +172,7 @@ def _save_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
     batch = pa.RecordBatch.from_pydict(columns)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)  # one batch: each column stays one piece of memory when it is mapped
+    return {path.name: describe(path)}
 
 
 def _load_vocabulary(path: Path, kind: str) -> Vocabulary:

@@ -37,12 +37,6 @@ def _from_catalogue(source: str, options: dict[str, Any]) -> KnowledgeGraph:
     from satkgc.kg import catalogue
 
     entry = catalogue.find(source)
-    if entry is None:
-        near = catalogue.suggestions(source)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`satkgc kg list` shows the names in the catalogue"
-        raise SatkgcError(
-            "no such file or folder, and no graph of this name in the catalogue", where=source, remedy=hint
-        )
     _refuse(options.keys() - SPLIT_OPTIONS, source)
     return catalogue.load(entry)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,10 +35,14 @@ class Vocabulary:
     def build(cls, kind: str, ids: pa.Array, names: pa.Array, descriptions: pa.Array) -> Vocabulary:
         """Take three string columns of one length; the ids must be distinct."""
         columns = [_large_string(column) for column in (ids, names, descriptions)]
-        orders = [pc.sort_indices(column).to_numpy().astype(np.int32) for column in columns[:2]]
-        for order in orders:
-            order.flags.writeable = False
-        return cls(kind, *columns, *orders)
+        if len({len(column) for column in columns}) > 1 or any(column.null_count for column in columns):
+            raise SatkgcError(f"{kind} columns of different lengths, or with gaps", remedy="give each a text, if empty")
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            id_order, name_order = pool.map(_order, columns[:2])
+        in_order = columns[0].take(pa.array(id_order))
+        if (twice := pc.index(pc.equal(in_order[1:], in_order[:-1]), True).as_py()) >= 0:
+            raise SatkgcError(f"{kind} {in_order[twice].as_py()!r} is listed twice", remedy="keep one of the two")
+        return cls(kind, columns[0], columns[1], columns[2], id_order, name_order)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -82,6 +87,12 @@ class Vocabulary:
             return self.ids.to_pylist()
         at = _bisect(self.id_order, self.id, id)
         return [self.id(i) for i in self.id_order[max(0, at - width) : at + width]]
+
+
+def _order(column: pa.LargeStringArray) -> Int32:
+    order = pc.sort_indices(column).to_numpy().astype(np.int32)
+    order.flags.writeable = False
+    return order
 
 
 def _large_string(column: pa.Array) -> pa.LargeStringArray:
