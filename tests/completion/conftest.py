@@ -1,0 +1,77 @@
+"""A small graph of places and people with texts, and a run folder over it whose towers were never trained."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from satkgc.completion import Completer
+from satkgc.encoder import EncoderConfig, Towers
+from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.text import TextConfig
+
+RELATIONS = ["born in", "capital of", "knows", "near"]
+
+
+def little_world() -> KnowledgeGraph:
+    """90 entities, four relations of which only `near` leads from some entity to itself, three splits."""
+    rng = np.random.default_rng(11)
+    names = [f"{a}{b}{c}" for a in "blmrst" for b in "aeiou" for c in ("ro", "na", "mil")]
+    ids = [f"Q{i}" for i in range(90)]
+    names[7] = names[41] = "Mercury"  # two of one name
+    names[12] = "Leonardo da Mila"
+    descriptions = [f"a place of {names[(3 * i + 1) % 90]}" if i % 3 else "" for i in range(90)]
+    rows = np.stack([rng.integers(0, 90, 700), rng.integers(0, 4, 700), rng.integers(0, 90, 700) ** 2 // 90], 1)
+    rows = rows[(rows[:, 0] != rows[:, 2]) | (rows[:, 1] == 3)]
+    rows = np.unique(np.concatenate([rows, [[5, 3, 5]]]), axis=0)
+    rows = rows[rng.permutation(len(rows))]
+    rows = np.concatenate([rows[(rows == [5, 3, 5]).all(1)], rows[(rows != [5, 3, 5]).any(1)]])
+    return KnowledgeGraph.from_arrays(
+        "little world",
+        Vocabulary.build("entity", pa.array(ids), pa.array(names), pa.array(descriptions)),
+        Vocabulary.build(
+            "relation", pa.array([r.replace(" ", "_") for r in RELATIONS]), pa.array(RELATIONS), pa.array([""] * 4)
+        ),
+        rows[:450],
+        rows[450:550],
+        rows[550:],
+    )
+
+
+def write_run(folder: Path, kg: KnowledgeGraph, backbone: Path, **encoder: object) -> Path:
+    """A run folder as training leaves it, but with untrained towers."""
+    folder.mkdir(parents=True)
+    kg.save(folder / "graph")
+    config = EncoderConfig(backbone=str(backbone), **encoder)  # type: ignore[arg-type]
+    Towers.create(config).save(folder / "model")
+    (folder / "config.json").write_text(
+        json.dumps({"config": {"text": asdict(TextConfig()), "encoder": asdict(config)}})
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory, tiny_backbone) -> Path:
+    """A run folder with its index: read it, or copy it to change it."""
+    run = write_run(tmp_path_factory.mktemp("runs") / "tiny", little_world(), tiny_backbone)
+    Completer.load(run)
+    return run
+
+
+@pytest.fixture(scope="session")
+def completer(prepared) -> Completer:
+    """The run opened; tests add nothing to it."""
+    return Completer.load(prepared)
+
+
+@pytest.fixture
+def run_copy(prepared, tmp_path) -> Path:
+    """A run folder that may be changed."""
+    shutil.copytree(prepared, tmp_path / "run")
+    return tmp_path / "run"

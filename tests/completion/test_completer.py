@@ -1,0 +1,227 @@
+"""Answers of a loaded run against scores computed the long way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from satkgc.completion import Answer, Completer, NewEntity, Question, Role
+from satkgc.errors import SatkgcError
+
+
+@pytest.fixture(scope="module")
+def oracle(completer):
+    """All scores of a query (entity, directed relation), each encoded alone."""
+    asker = completer.asker
+    kg, texts, towers = asker.kg, asker.texts, asker.towers
+    everything = towers.encode_entities(texts.entities(np.arange(kg.num_entities)))
+
+    def scores(entity, directed):
+        return everything @ towers.encode_queries(texts.queries([entity], [directed]))[0]
+
+    return scores
+
+
+def known_of(kg, entity, directed):
+    """Known answers by looking at every triple."""
+    triples = np.concatenate([kg.train, kg.valid, kg.test]).tolist()
+    if directed < 4:
+        return {t for h, r, t in triples if (h, r) == (entity, directed)}
+    return {h for h, r, t in triples if (t, r + 4) == (entity, directed)}
+
+
+def agree(answers, scores, usable, k):
+    """The answers are the k best usable entities; towers may round a batch differently, so scores are compared."""
+    best = sorted((scores[i] for i in usable), reverse=True)[:k]
+    np.testing.assert_allclose([a.score for a in answers], best, atol=1e-5)
+    places = [int(a.id[1:]) for a in answers]
+    assert len(set(places)) == len(places)
+    assert set(places) <= set(usable)
+    np.testing.assert_allclose([scores[i] for i in places], best, atol=1e-5)
+
+
+@pytest.mark.parametrize("directed", [0, 2, 3, 5, 7])
+@pytest.mark.parametrize("drop", [False, True])
+def test_answers_are_the_best_of_all_entities(completer, oracle, directed, drop):
+    for entity in (0, 5, 33):
+        name, relation = f"Q{entity}", completer.kg.relations.id(directed % 4)
+        ask = completer.tails if directed < 4 else lambda e, r, **o: completer.heads(r, e, **o)
+        answers = ask(name, relation, k=60, drop_known=drop)
+        known = known_of(completer.kg, entity, directed)
+        usable = set(range(90)) - (known if drop else set())
+        if directed % 4 != 3 and entity not in known:
+            usable.discard(entity)  # nothing is born in itself; but places may be near themselves
+        agree(answers, oracle(entity, directed), usable, 60)
+        assert {int(a.id[1:]) for a in answers if a.known} == known & {int(a.id[1:]) for a in answers}
+        assert [a.score for a in answers] == sorted((a.score for a in answers), reverse=True)
+
+
+def test_known_triples_come_from_every_split(completer):
+    kg = completer.kg
+    for split in ("train", "valid", "test"):
+        h, r, t = kg.split(split)[7].tolist()
+        answers = completer.tails(f"Q{h}", kg.relations.id(r), k=90)
+        assert next(a for a in answers if a.id == f"Q{t}").known, split
+
+
+def test_filters_narrow_the_answers_and_nothing_else(completer, oracle):
+    full = {a.id: a for a in completer.tails("Q3", "knows", k=90)}
+    some = tuple(f"Q{i}" for i in range(0, 90, 4))
+    listed = completer.tails("Q3", "knows", k=90, among=some)
+    assert {a.id for a in listed} == set(some) & set(full)
+    for answer in listed:
+        same = full[answer.id]
+        assert (answer.known, answer.probability) == (same.known, pytest.approx(same.probability, rel=1e-3))
+    kg = completer.kg
+    triples = np.concatenate([kg.train, kg.valid, kg.test])
+    heads = {f"Q{h}" for h, r, _ in triples.tolist() if r == 1}
+    typed = completer.tails("Q3", "knows", k=90, role=Role("capital of", "head"))
+    assert {a.id for a in typed} == heads & set(full)
+    tail = int(triples[triples[:, 1] == 1][0, 2])
+    narrow = {f"Q{h}" for h, r, t in triples.tolist() if (r, t) == (1, tail)}
+    typed = completer.tails("Q3", "knows", k=90, role=Role("capital of", "head", f"Q{tail}"))
+    assert {a.id for a in typed} == narrow & set(full)
+    both = completer.tails("Q3", "knows", k=90, role=Role("capital of", "head"), among=some, drop_known=True)
+    assert {a.id for a in both} == {i for i in heads & set(some) & set(full) if not full[i].known}
+
+
+def test_thresholds(completer):
+    answers = completer.tails("Q3", "knows", k=40)
+    middle = answers[20]
+    assert completer.tails("Q3", "knows", k=40, min_score=middle.score - 1e-7)[-1].score >= middle.score - 1e-6
+    assert len(completer.tails("Q3", "knows", k=40, min_score=middle.score + 1e-6)) <= 20
+    chance = sorted(a.probability for a in answers)[20]
+    kept = completer.tails("Q3", "knows", k=40, min_probability=chance)
+    assert {a.id for a in kept} == {a.id for a in answers if a.probability >= chance}
+    assert completer.tails("Q3", "knows", min_score=1.5) == []
+
+
+def test_relations_of_a_pair_have_the_scores_and_probabilities_of_their_questions(completer):
+    answers = completer.relations("Q3", "Q41")
+    assert {a.name for a in answers} == {"born in", "capital of", "knows", "near"}
+    assert [a.score for a in answers] == sorted((a.score for a in answers), reverse=True)
+    for answer in answers:
+        same = next(a for a in completer.tails("Q3", answer.id, k=90) if a.id == "Q41")
+        assert answer.score == pytest.approx(same.score, abs=1e-5)
+        assert answer.probability == pytest.approx(same.probability, rel=1e-2)
+        assert answer.known == same.known
+    h, r, t = completer.kg.valid[0].tolist()
+    known = {a.id for a in completer.relations(f"Q{h}", f"Q{t}") if a.known}
+    assert completer.kg.relations.id(r) in known
+    left = completer.relations(f"Q{h}", f"Q{t}", drop_known=True)
+    assert {a.id for a in left} == {"born_in", "capital_of", "knows", "near"} - known
+    assert [a.id for a in completer.relations("Q3", "Q41", among=("near",))] == ["near"]
+
+
+def test_a_batch_answers_as_each_question_alone(completer):
+    questions = [
+        Question(head="Q1", relation="knows", k=3),
+        Question(head="Q1", relation="knows", k=30, drop_known=True),
+        Question(relation="near", tail=NewEntity("bora", "a town"), k=5),
+        Question(head="Q1", tail="Q2"),
+        Question(head=NewEntity("bora", "a town"), tail=NewEntity("tamil")),
+        Question(head="Q8", relation="born in", among=("Q1", "Q2")),
+    ]
+    together = completer.ask(questions)
+    assert [len(a) for a in together] == [3, 30, 5, 4, 4, 2]
+    for question, answers in zip(questions, together, strict=True):
+        alone = completer.ask([question])[0]
+        assert [a.score for a in alone] == pytest.approx([a.score for a in answers], abs=1e-5)
+        assert [a.probability for a in alone] == pytest.approx([a.probability for a in answers], rel=1e-2)
+    assert completer.ask([]) == []
+
+
+def test_new_text_that_repeats_an_entity_is_answered_alike(completer):
+    """An entity with a long description gets no neighbours' names, so its words alone are what the towers read."""
+    kg = completer.kg
+    stored = completer.asker.texts
+    long = " ".join(["word"] * 25)
+    a = completer.tails(NewEntity("bara", long), "knows", k=90)
+    vector = completer.asker.towers.encode_queries(stored.new_entities([("bara", long)], [2]))[0]
+    entities = completer.asker.towers.encode_entities(stored.entities(np.arange(kg.num_entities)))
+    agree(a, entities @ vector, set(range(90)), 90)
+    assert not any(answer.known for answer in a)
+
+
+def test_an_added_entity_can_be_asked_about_and_can_be_an_answer(prepared):
+    completer = Completer.load(prepared)
+    new = NewEntity("Zanzibar", "an island")
+    asked = {a.id: pytest.approx(a.score, abs=1e-5) for a in completer.tails(new, "near", k=90)}
+    id = completer.add(new)
+    assert id == "new:1"
+    after = {a.id: a.score for a in completer.tails(id, "near", k=91)}
+    assert after.pop(id) <= 1  # near may lead back
+    assert after == asked
+    everything = completer.heads("near", "Q4", k=91)
+    assert {a.id for a in everything} == {f"Q{i}" for i in range(90)} | {id}
+    found = next(a for a in everything if a.id == id)
+    assert (found.name, found.description, found.known) == ("Zanzibar", "an island", False)
+    assert completer.search("zanz")[0].id == id
+    assert completer.entity("Zanzibar").total == 0
+    assert [a.id for a in completer.tails("Q4", "near", among=("Zanzibar", "Q1"), k=5, drop_known=True)].count(id) == 1
+    assert id not in {a.id for a in completer.tails(id, "knows", k=91)}  # nobody knows themselves in this graph
+    assert completer.add(NewEntity("Zanzibar", id="Z")) == "Z"
+    with pytest.raises(SatkgcError, match="2 entities are called 'Zanzibar'.*new:1 .an island."):
+        completer.tails("Zanzibar", "near")
+    with pytest.raises(SatkgcError, match="there is an entity 'Q3' already"):
+        completer.add(NewEntity("other", id="Q3"))
+    with pytest.raises(SatkgcError, match="without a name"):
+        completer.add(NewEntity(" "))
+
+
+def test_names_are_looked_up_by_id_then_name_then_whatever_the_capitals(completer):
+    by_id = completer.tails("Q12", "near")
+    assert completer.tails("Leonardo da Mila", "near") == by_id
+    assert completer.tails("leonardo DA mila", "near") == by_id
+    with pytest.raises(SatkgcError, match=r"2 entities are called 'Mercury'; give the id of one: Q\d+") as error:
+        completer.tails("Mercury", "near")
+    assert {c.id for c in error.value.candidates} == {"Q7", "Q41"}
+    with pytest.raises(
+        SatkgcError, match=r"unknown entity 'Lenardo'; did you mean 'Leonardo da Mila' \(Q12\)"
+    ) as error:
+        completer.tails("Lenardo", "near")
+    assert error.value.suggestions[0].id == "Q12"
+    with pytest.raises(SatkgcError, match=r"unknown relation 'bron in'; did you mean 'born in' \(born_in\)"):
+        completer.tails("Q1", "bron in")
+    with pytest.raises(SatkgcError, match="without a name"):
+        completer.tails(NewEntity(""), "near")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"head": "Q1"}, "name two"),
+        ({"head": "Q1", "relation": "near", "tail": "Q2"}, "leave one out"),
+        ({"head": "Q1", "relation": "near", "k": 0}, "1 to 1000"),
+        ({"head": "Q1", "relation": "near", "k": 1001}, "1 to 1000"),
+        ({"head": "Q1", "tail": "Q2", "role": Role("near", "head")}, "a role restricts entities"),
+    ],
+)
+def test_what_is_no_question(wrong, message):
+    with pytest.raises(SatkgcError, match=message):
+        Question(**wrong)
+
+
+def test_an_entity_with_its_neighbours(completer):
+    kg = completer.kg
+    detail = completer.entity("Q5", limit=1000)
+    triples = [(h, r, t) for h, r, t in kg.train.tolist() if 5 in (h, t)]
+    assert detail.total == len(triples) == len(detail.neighbours)
+    seen = sorted((n.direction, n.relation, n.id) for n in detail.neighbours)
+    expected = sorted(
+        ("out", kg.relations.id(r), f"Q{t}") if h == 5 else ("in", kg.relations.id(r), f"Q{h}") for h, r, t in triples
+    )
+    assert seen == expected
+    assert detail.degree == len({t if h == 5 else h for h, _, t in triples})
+    assert len(completer.entity("Q5", limit=2).neighbours) == 2
+    counts = [r.triples for r in completer.relation_list()]
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) == 450
+
+
+def test_an_answer_is_plain_values(completer):
+    answer = completer.tails("Q1", "near", k=1)[0]
+    assert isinstance(answer, Answer)
+    assert type(answer.score) is float
+    assert type(answer.known) is bool
+    assert answer.probability is None or type(answer.probability) is float

@@ -1,0 +1,103 @@
+"""Evidence against networkx and against looking at every triple."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from satkgc.completion import NewEntity
+
+
+def as_networkx(kg, without=None):
+    graph = nx.MultiGraph()
+    graph.add_nodes_from(range(kg.num_entities))
+    graph.add_edges_from((h, t) for h, r, t in kg.train.tolist() if (h, r, t) != without)
+    return graph
+
+
+def test_the_path_is_a_shortest_one_and_made_of_training_triples(completer):
+    kg = completer.kg
+    rng = np.random.default_rng(2)
+    triples = {(kg.entities.id(h), kg.relations.id(r), kg.entities.id(t)) for h, r, t in kg.train.tolist()}
+    lengths = set()
+    for h, t in rng.choice(90, (25, 2)).tolist():
+        if h == t:
+            continue
+        path = completer.evidence(f"Q{h}", "near", f"Q{t}", k=1).path
+        without = as_networkx(kg, (h, 3, t))
+        if not nx.has_path(without, h, t):
+            assert path is None
+            continue
+        assert len(path) == nx.shortest_path_length(without, h, t)
+        lengths.add(len(path))
+        assert (path[0].source, path[-1].target) == (f"Q{h}", f"Q{t}")
+        for step, after in zip(path, path[1:], strict=False):
+            assert step.target == after.source
+        for step in path:
+            ends = (step.source, step.target) if step.direction == "out" else (step.target, step.source)
+            assert (ends[0], step.relation, ends[1]) in triples
+    assert len(lengths) > 1
+
+
+def test_the_asked_triple_is_no_evidence_for_itself(completer):
+    kg = completer.kg
+    checked = 0
+    for h, r, t in kg.train.tolist():
+        alone = sum((a, c) in ((h, t), (t, h)) for a, _, c in kg.train.tolist()) == 1
+        if h == t or not alone:
+            continue
+        evidence = completer.evidence(f"Q{h}", kg.relations.id(r), f"Q{t}", k=1)
+        assert evidence.known
+        without = as_networkx(kg, (h, r, t))
+        expected = nx.shortest_path_length(without, h, t) if nx.has_path(without, h, t) else None
+        assert (None if evidence.path is None else len(evidence.path)) == expected != 1
+        checked += 1
+        if checked == 5:
+            break
+    assert checked == 5
+    # Another relation between the two is evidence.
+    pairs = [(h, t) for h, _, t in kg.train.tolist()]
+    h, t = next(pair for pair in pairs if pair[0] != pair[1] and pairs.count(pair) > 1)
+    r = next(r for a, r, c in kg.train.tolist() if (a, c) == (h, t))
+    (step,) = completer.evidence(f"Q{h}", kg.relations.id(r), f"Q{t}").path
+    assert (step.relation, step.direction) != (kg.relations.id(r), "out")
+
+
+def test_similar_triples_have_the_nearest_heads_of_the_relation(completer):
+    kg = completer.kg
+    vectors = completer.asker.vectors.parts[0]
+    for h, t in ((3, 41), (17, 2)):
+        similar = completer.evidence(f"Q{h}", "born in", f"Q{t}", k=4).similar
+        everything = np.concatenate([kg.train, kg.valid, kg.test])
+        heads = sorted(
+            {int(a) for a, r, _ in everything if r == 0} - {h}, key=lambda a: -float(vectors[a] @ vectors[h])
+        )
+        best = [float(vectors[a] @ vectors[h]) for a in heads[:4]]
+        assert [s.similarity for s in similar] == pytest.approx(best, abs=1e-5)
+        for triple in similar:
+            head, tails = int(triple.head[1:]), [int(c) for a, r, c in everything if (f"Q{a}", r) == (triple.head, 0)]
+            assert head != h
+            assert int(triple.tail[1:]) in tails
+            nearest = max(float(vectors[c] @ vectors[t]) for c in tails)
+            assert float(vectors[int(triple.tail[1:])] @ vectors[t]) == pytest.approx(nearest, abs=1e-6)
+
+
+def test_it_tells_the_score_and_the_texts_compared(completer):
+    answer = completer.tails("Q12", "knows", k=1)[0]
+    evidence = completer.evidence("Q12", "knows", answer.id)
+    assert evidence.score == pytest.approx(answer.score, abs=1e-5)
+    assert evidence.probability == pytest.approx(answer.probability, rel=1e-2)
+    assert evidence.known == answer.known
+    squeezed = evidence.query_text.replace(" ", "").replace("##", "")
+    assert squeezed.startswith("[CLS]leonardodamila")
+    assert squeezed.endswith("[SEP]knows[SEP]")
+    assert evidence.entity_text.replace(" ", "").startswith("[CLS]" + answer.name.lower())
+
+
+def test_new_text_has_similar_triples_and_no_path(completer):
+    evidence = completer.evidence(NewEntity("bora", "a town"), "near", NewEntity("mila"))
+    assert evidence.path is None
+    assert not evidence.known
+    assert len(evidence.similar) == 5
+    assert evidence.query_text.replace(" ", "").startswith("[CLS]bora:atown")

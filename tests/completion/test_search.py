@@ -1,0 +1,117 @@
+"""Finding entities by what is typed, against scans of all names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from satkgc.completion.search import EntitySearch, _bits, _overlap, _sign, name_matches
+from satkgc.kg import Vocabulary
+
+NAMES = [
+    "Leonardo da Vinci", "Leonardo DiCaprio", "Vinci", "Mona Lisa", "Lisa", "Österreich", "Zürich", "Zug", "New York",
+    "New York City", "Newark", "newt", "NEW", "", "São Paulo", "東京", "東京タワー", "vincible", "covincing", "a_b-c",
+]  # fmt: skip
+
+
+def search_over(names, degree=None):
+    ids = pa.array([f"id{i}" for i in range(len(names))])
+    vocabulary = Vocabulary.build("entity", ids, pa.array(names), pa.array([""] * len(names)))
+    return EntitySearch.build(vocabulary, np.zeros(len(names), np.int32) if degree is None else degree)
+
+
+@pytest.fixture(scope="module")
+def search():
+    return search_over(NAMES, np.arange(len(NAMES), dtype=np.int32))
+
+
+def names_of(search, text, limit=10):
+    return [search.entities.name(i) for i in search.search(text, limit)]
+
+
+def test_prefixes_whole_names_first_then_the_most_linked(search):
+    assert names_of(search, "new")[:5] == ["NEW", "newt", "Newark", "New York City", "New York"]
+    assert names_of(search, "LEONARDO")[:2] == ["Leonardo DiCaprio", "Leonardo da Vinci"]
+    assert names_of(search, "zü")[0] == "Zürich"
+    assert names_of(search, "東")[:2] == ["東京タワー", "東京"]
+    assert names_of(search, "ö")[0] == "Österreich"
+
+
+def test_ids(search):
+    assert search.search("id3", 5)[0] == 3
+    assert set(search.search("id1", 20)) >= {1, *range(10, 20)}
+    assert search.search("id1", 3)[0] == 1
+
+
+def test_misspelt_and_inner_words_are_found(search):
+    assert names_of(search, "Lenardo da Vinci")[0] == "Leonardo da Vinci"
+    assert names_of(search, "vinchi")[0] == "Vinci"
+    assert "Leonardo da Vinci" in names_of(search, "vinci")
+    assert names_of(search, "dicaprio")[0] == "Leonardo DiCaprio"
+    assert names_of(search, "york ciy")[0] == "New York City"
+    assert names_of(search, "Osterreich")[0] == "Österreich"
+
+
+def test_nothing_comes_of_nothing(search):
+    assert search.search("", 5) == []
+    assert search.search("   ", 5) == []
+    assert search.search("qqqqxxxx", 5) == []
+    assert len(search.search("x" * 100_000, 5)) == 0
+    assert search_over([]).search("a", 5) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text("abAB é_", max_size=4), min_size=1, max_size=30), st.text("abAB é_", min_size=1, max_size=3))
+def test_every_name_that_begins_so_is_found(names, text):
+    search = search_over(names)
+    text = text.strip()
+    expected = {i for i, name in enumerate(names) if name.lower().startswith(text.lower())} if text else set()
+    found = search.search(text, 100)
+    assert len(set(found)) == len(found)
+    assert set(found[: len(expected)]) == expected
+    if text:
+        assert search.called(text) == [i for i, name in enumerate(names) if name.lower() == text.lower()]
+
+
+def test_limits_keep_the_most_linked():
+    rng = np.random.default_rng(0)
+    degree = rng.permutation(5000).astype(np.int32)
+    search = search_over([f"ab{i:04}" for i in range(5000)], degree)
+    assert search.search("ab", 7) == np.argsort(-degree)[:7].tolist()
+
+
+def trigrams(text):
+    spaced = "".join(c if c.isalnum() else " " for c in f"  {text.lower()} ")  # two before: a first letter counts more
+    return {spaced[i : i + 3] for i in range(len(spaced) - 2) if spaced[i + 1 : i + 3].strip()}
+
+
+def test_signs_are_sets_of_trigrams():
+    words = ["leonardo", "leonard", "abc", "xyz"]
+    letters = np.frombuffer("".join(words).encode(), np.uint8)
+    signs = _sign(letters, np.cumsum([0, *map(len, words)]))
+    bits = [sum(int(_bits(part)) for part in sign) for sign in signs]
+    for word, count in zip(words, bits, strict=True):
+        assert len(trigrams(word)) - 1 <= count <= len(trigrams(word))  # two trigrams may share a bit
+    like = _overlap(signs, signs[0])
+    assert like[0] == pytest.approx(1.25)
+    assert like[0] > like[1] > like[2] == like[3] == 0
+    rng = np.random.default_rng(1)
+    for number in rng.integers(0, 2**63, 20):
+        assert _bits(np.uint64(number)) == int(number).bit_count()
+
+
+def test_it_is_mapped_from_what_was_saved(tmp_path, search):
+    search.save(tmp_path)
+    again = EntitySearch.open(tmp_path, search.entities, search.degree)
+    assert isinstance(again.trigrams, np.memmap)
+    for text in ("new", "vinchi", "id7"):
+        assert again.search(text, 10) == search.search(text, 10)
+
+
+def test_names_outside_the_index():
+    assert name_matches("zan", "Zanzibar") == 1
+    assert 0.6 < name_matches("zanzbar", "Zanzibar") < 1
+    assert name_matches("paris", "Zanzibar") == 0
