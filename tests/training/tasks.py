@@ -12,6 +12,8 @@ from satkgc.objective import Objective, ObjectiveConfig
 from satkgc.sampling import SamplingConfig, make_sampler
 from satkgc.text import TextConfig, Texts
 from satkgc.training.collate import Collate, Samples
+from satkgc.training.ranks import Ranks
+from satkgc.training.step import backward
 
 
 def small_graph(seed: int = 0, entities: int = 40, triples: int = 160) -> KnowledgeGraph:
@@ -44,12 +46,19 @@ class Task:
                 parameter.data += 0.1 * torch.randn_like(parameter)
         self.objective = Objective(self.config)
         self.texts = Texts(self.kg, self.towers.tokenizer, TextConfig(max_tokens=30))
-        self.collate = Collate(self.kg, self.texts, self.config)
         self.sampler = make_sampler(self.kg, SamplingConfig(batch_size=batch_size, sampler="rwr"), 0)
 
-    def samples(self, step: int = 0) -> Samples:
-        """The samples of a step; steps must come in order."""
-        return self.collate(self.sampler.draw(step))
+        self.batch = self.sampler.draw(0)
+
+    def samples(self, chunk_tokens: int | None = None, ranks: Ranks | None = None) -> Samples:
+        """The samples of the first step."""
+        return Collate(self.kg, self.texts, self.config, self.towers.pack, chunk_tokens, ranks)(self.batch)
+
+    def step(self, samples: Samples | None = None, chunk_tokens: int | None = None, ranks: Ranks | None = None, **how):
+        """The loss and all gradients of the first step, which are then cleared."""
+        samples = samples or self.samples(chunk_tokens, ranks)
+        how = {"seed": 7, "keep": chunk_tokens is None, "ranks": ranks} | how
+        return {"loss": backward(self.towers, self.objective, samples, **how), **self.gradients()}
 
     def gradients(self) -> dict[str, torch.Tensor]:
         """The gradients that lie at the parameters, which are then cleared."""

@@ -2,69 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from satkgc.encoder.packed import Packed
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
 from satkgc.objective import ObjectiveConfig, Relations, answer_pairs, frequency_weights, known_pairs
 from satkgc.sampling import Batch
 from satkgc.sampling.proximity import closeness, proximity
 from satkgc.text import Texts, TokenBatch
-
-
-@dataclass(frozen=True)
-class Side:
-    """The texts of one tower: each once, and which of them each of the B samples reads."""
-
-    texts: TokenBatch  # u ≤ B of them
-    of_sample: Int64  # (B,) rows of `texts`
+from satkgc.training.plan import Chunk, places, plan
+from satkgc.training.ranks import Ranks
 
 
 @dataclass(frozen=True)
 class Samples:
-    """The B = 2n samples of a step: n triples, then their inverses in the same order."""
+    """The B = 2n samples of a step: n triples, then their inverses in the same order. Equal texts are encoded once."""
 
     step: int
-    queries: Side
-    tails: Side
+    chunks: list[list[Chunk]]  # of each rank
+    query_places: Tensor  # (B,) int64: where the vector of a sample's query lies among the encoded ones
+    tail_places: Tensor  # (B,)
     relations: Relations
 
     def __len__(self) -> int:
-        return len(self.queries.of_sample)
+        return len(self.query_places)
 
 
 class Collate:
     """Turns a `Batch` into `Samples`. Calls share nothing that changes, so several threads may work at once."""
 
-    def __init__(self, kg: KnowledgeGraph, texts: Texts, config: ObjectiveConfig, pin: bool = False) -> None:
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        texts: Texts,
+        config: ObjectiveConfig,
+        pack: Callable[[TokenBatch], Packed],
+        chunk_tokens: int | None = None,
+        ranks: Ranks | None = None,
+    ) -> None:
         self.kg = kg
         self.texts = texts
         self.config = config
-        self.pin = pin  # in page-locked memory, from which a GPU copies without stopping the host
-        # Built now rather than by the first batch, so that the first steps do not wait.
-        self.known = kg.known_train if config.mask == "known" else None
-        self.degree = kg.adjacency.degree if config.frequency else None
+        self.pack = pack
+        self.chunk_tokens = chunk_tokens
+        self.ranks = ranks or Ranks()
+        # Derived lookups are built here and not by the first batches, several of which may ask at once.
+        self.known = kg.known_train
+        self.degree = kg.adjacency.degree
 
     def __call__(self, batch: Batch) -> Samples:
         """Texts, masks, weights and proximity of one batch."""
-        kg, config = self.kg, self.config
+        kg = self.kg
         head, relation, tail = kg.train[batch.triples].T  # (n,) each
         heads = np.concatenate([head, tail])  # (B,)
         tails = np.concatenate([tail, head])  # (B,)
         directed = np.concatenate([relation, relation + kg.num_relations])  # (B,)
 
         # Neighbour names in a text must not give the other end of the triple away.
-        queries = self.texts.queries(heads, directed, without=tails)
-        answers = self.texts.entities(tails, without=heads)
+        queries, query_of = self.texts.queries(heads, directed, without=tails).unique()
+        answers, answer_of = self.texts.entities(tails, without=heads).unique()
+        chunks = plan(queries.lengths, answers.lengths, self.chunk_tokens, self.ranks.world)
+        query_places = self._tensor(places(chunks, True, len(queries))[query_of])
+        tail_places = self._tensor(places(chunks, False, len(answers))[answer_of])
+        chunks[self.ranks.rank] = [
+            replace(chunk, packed=self.pack((queries if chunk.queries else answers).select(chunk.rows)))
+            for chunk in chunks[self.ranks.rank]
+        ]
+        relations = self._relations(batch, heads, directed, tails)
+        return Samples(batch.step, chunks, query_places, tail_places, relations)
 
+    def _relations(self, batch: Batch, heads: Any, directed: Any, tails: Any) -> Relations:
+        config = self.config
         parts: dict[str, Any] = {}
         if config.mask == "known":
-            pairs = known_pairs(kg.known_train, heads, directed, tails, kg.num_relations)
+            pairs = known_pairs(self.known, heads, directed, tails, self.kg.num_relations)
             parts["masked_rows"], parts["masked_columns"] = pairs
         elif config.mask == "answer":
             parts["masked_rows"], parts["masked_columns"] = answer_pairs(tails)
@@ -75,11 +92,11 @@ class Collate:
             else:
                 parts["omega"] = proximity(batch.distances, config.proximity_rule, batch.pairs)
         if config.frequency:
-            parts["tail_weights"] = frequency_weights(kg, tails)
-            parts["head_weights"] = frequency_weights(kg, heads)
-        relations = Relations(**{name: self._tensor(part) for name, part in parts.items()})
-        return Samples(batch.step, Side(*queries.unique()), Side(*answers.unique()), relations)
+            parts["tail_weights"] = frequency_weights(self.kg, tails)
+            parts["head_weights"] = frequency_weights(self.kg, heads)
+        return Relations(**{name: self._tensor(part) for name, part in parts.items()})
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> Tensor:
         tensor = torch.from_numpy(array.astype(np.int64) if array.dtype.kind == "i" else array)
-        return tensor.pin_memory() if self.pin else tensor
+        # From page-locked memory a GPU copies without stopping the host.
+        return tensor.pin_memory() if self.ranks.device.type == "cuda" else tensor

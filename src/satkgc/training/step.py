@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from satkgc.encoder import Towers
-from satkgc.kg.adjacency import Int64
 from satkgc.objective import Objective
-from satkgc.training.collate import Samples, Side
+from satkgc.training.collate import Samples
+from satkgc.training.plan import Chunk
 from satkgc.training.ranks import Ranks
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Texts of one tower that go through it together."""
-
-    number: int  # among all chunks of the batch, on whatever rank: with seed and step, what dropout is drawn from
-    queries: bool  # which tower
-    rows: Int64  # texts of that side, ascending in length
-    start: int  # its place among the gathered vectors: rank after rank, chunk after chunk
-
-
-def plan(samples: Samples, chunk_tokens: int | None, world: int) -> list[list[Chunk]]:
-    """Cut both sides into length-sorted chunks of nearly equal tokens, and deal them out to the ranks in turn.
-
-    Without `chunk_tokens` each rank has one chunk a side. Texts of one length lie together, so little is padded where a
-    backbone needs padding; the number of chunks is a multiple of `world`, so no rank waits for another.
-    """
-    cuts: list[tuple[bool, Int64]] = []
-    for side, queries in ((samples.queries, True), (samples.tails, False)):
-        lengths = side.texts.lengths
-        rounds = 1 if chunk_tokens is None else -(-int(lengths.sum()) // (chunk_tokens * world))
-        count = min(rounds * world, len(lengths))
-        order = np.argsort(lengths, kind="stable")
-        before = np.cumsum(lengths[order]) - lengths[order]  # tokens in shorter texts
-        places = np.searchsorted(before, np.arange(1, count) * lengths.sum() / count)
-        cuts += [(queries, rows) for rows in np.split(order, places)]
-    start = 0
-    ranks: list[list[Chunk]] = []
-    for rank in range(world):
-        own = []
-        for number in range(rank, len(cuts), world):
-            queries, rows = cuts[number]
-            own.append(Chunk(number, queries, rows, start))
-            start += len(rows)
-        ranks.append(own)
-    return ranks
 
 
 def backward(
@@ -58,14 +20,14 @@ def backward(
     samples: Samples,
     *,
     seed: int = 0,
-    chunk_tokens: int | None = None,
+    keep: bool = True,
     precision: torch.dtype = torch.float32,
     ranks: Ranks | None = None,
 ) -> Tensor:
     """The loss of the global batch; its gradients are added to the parameters, on every rank the same.
 
-    1. Each rank encodes its chunks. With one chunk a side the graph is kept; with `chunk_tokens` only the vectors are
-       (gradient caching), so that memory is that of one chunk.
+    1. Each rank encodes its chunks. With `keep` their graphs are kept; without it only the vectors are (gradient
+       caching), so that memory is that of one chunk.
     2. The vectors of all ranks are gathered, and every rank computes the loss over all of them once, down to the
        gradient of each vector.
     3. Each rank carries the gradients of its own vectors back through its chunks, encoding them again where the graph
@@ -74,31 +36,27 @@ def backward(
     """
     ranks = ranks or Ranks(device=towers.device)
     relations = samples.relations.to(ranks.device)
-    chunks = plan(samples, chunk_tokens, ranks.world)
-    keep = chunk_tokens is None
 
     def encode(chunk: Chunk, grad: bool) -> Tensor:
-        tower, side = (towers.queries, samples.queries) if chunk.queries else (towers.entities, samples.tails)
+        assert chunk.packed is not None, "a chunk of another rank"
         torch.manual_seed(_seed(seed, samples.step, chunk.number))
         # A context for each chunk: weights that autocast converted without gradients must not serve with them.
         with (
             torch.set_grad_enabled(grad),
             torch.autocast(ranks.device.type, precision, enabled=precision != torch.float32),
         ):
-            return tower(side.texts.select(chunk.rows))  # (rows, D)
+            return (towers.queries if chunk.queries else towers.entities)(chunk.packed)  # (rows, D)
 
-    mine = [(chunk, encode(chunk, grad=keep)) for chunk in chunks[ranks.rank]]
-    sizes = [sum(len(chunk.rows) for chunk in own) for own in chunks]
+    mine = [(chunk, encode(chunk, grad=keep)) for chunk in samples.chunks[ranks.rank]]
+    sizes = [sum(len(chunk.rows) for chunk in own) for own in samples.chunks]
     vectors = ranks.gather(torch.cat([part.detach() for _, part in mine]), sizes)  # (all texts, D)
     vectors.requires_grad_(True)
 
-    def of_samples(side: Side, queries: bool) -> Tensor:
-        place = np.empty(len(side.texts), np.int64)
-        for chunk in (chunk for own in chunks for chunk in own if chunk.queries == queries):
-            place[chunk.rows] = chunk.start + np.arange(len(chunk.rows))
-        return vectors[torch.from_numpy(place[side.of_sample]).to(ranks.device)]  # (B, D)
+    def of_samples(places: Tensor) -> Tensor:
+        # A lookup whose backward adds up in a fixed order, unlike that of indexing.
+        return functional.embedding(places.to(ranks.device, non_blocking=True), vectors)  # (B, D)
 
-    loss: Tensor = objective(of_samples(samples.queries, True), of_samples(samples.tails, False), relations)
+    loss: Tensor = objective(of_samples(samples.query_places), of_samples(samples.tail_places), relations)
     loss.backward()  # type: ignore[no-untyped-call]
     assert vectors.grad is not None
 
