@@ -21,6 +21,7 @@ from satkgc.server.schemas import (
     Entities,
     EvidenceBody,
     Info,
+    Outcome,
     Problem,
     Relations,
     entity_ref,
@@ -29,6 +30,7 @@ from satkgc.server.service import Service
 from satkgc.server.settings import MAX_ID, MAX_NAME, MAX_NEIGHBOURS
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "The body is not JSON"},
     401: {"model": Problem, "description": "No token, or a wrong one"},
     404: {"model": Problem, "description": "No entity or relation is called so; some that look like it"},
     409: {"model": Problem, "description": "Several have this name; the candidates"},
@@ -58,11 +60,11 @@ def routes(service: Service) -> APIRouter:
         results = []
         for ask, outcome in zip(body.questions, await asyncio.gather(*futures, return_exceptions=True), strict=True):
             if isinstance(outcome, SatkgcError):
-                results.append(Answers(asked=ask.asked, answers=[], error=str(outcome)))
+                results.append(Outcome(asked=ask.asked, answers=[], error=str(outcome)))
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
-                results.append(Answers(asked=ask.asked, answers=outcome))
+                results.append(Outcome(asked=ask.asked, answers=outcome))
         return Batch(results=results)
 
     @router.post("/evidence", summary="Why a triple")

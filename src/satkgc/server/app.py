@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -55,10 +55,18 @@ def create_app(
     app.include_router(routes(service))
     _health_and_metrics(app, service)
     _errors(app)
-    # Last, as it takes every path that is left; it serves the files of one folder and follows no link out of it.
-    app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    _page(app)
     app.add_middleware(Gate, settings=settings, metrics=service.metrics)
     return app
+
+
+def _page(app: FastAPI) -> None:
+    # Under a prefix: at the root it would take the API's unknown paths and wrong methods for files.
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
 
 
 def _health_and_metrics(app: FastAPI, service: Service) -> None:

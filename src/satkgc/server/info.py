@@ -17,7 +17,7 @@ def describe(completer: Completer) -> Info:
         entities=kg.num_entities,
         relations=kg.num_relations,
         triples=len(kg.train),
-        calibrated=completer.calibration is not None,
+        calibrated=completer.asker.calibration is not None,
         examples=examples(completer),
         version=__version__,
     )

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from satkgc.completion import Answer, Entity, NewEntity, Question, Relation, Role
 from satkgc.server import settings as limit
 
 Id = Annotated[str, Field(min_length=1, max_length=limit.MAX_ID, description="an id, or a name that only one has")]
+Count = Annotated[int, BeforeValidator(lambda n: int(n) if isinstance(n, float) and n.is_integer() else n)]  # 5.0 is 5
 Asked = Literal["head", "relation", "tail"]
 _PARTS: tuple[Asked, Asked, Asked] = ("head", "relation", "tail")
 
 
 def _exactly_two(schema: dict[str, Any]) -> None:
-    """Say in the schema what the validator checks: two of the three parts are given."""
+    """Say in the schema what the validator checks: two of the three parts are given, and a role is of entities."""
     given = {part: {"required": [part], "properties": {part: {"not": {"type": "null"}}}} for part in _PARTS}
     schema["oneOf"] = [
         {"allOf": [given[a] for a in _PARTS if a != asked], "properties": {asked: {"type": "null"}}} for asked in _PARTS
     ]
+    schema["oneOf"][_PARTS.index("relation")]["properties"]["role"] = {"type": "null"}
 
 
 class Body(BaseModel):
@@ -31,7 +33,7 @@ class Body(BaseModel):
 class NewText(Body):
     """An entity that the graph does not have, in words."""
 
-    name: str = Field(min_length=1, max_length=limit.MAX_NAME)
+    name: str = Field(min_length=1, max_length=limit.MAX_NAME, pattern=r"\S")
     description: str = Field("", max_length=limit.MAX_DESCRIPTION)
 
 
@@ -54,7 +56,7 @@ class AskBody(Body):
     head: Ref | None = None
     relation: Id | None = None
     tail: Ref | None = None
-    k: int = Field(10, ge=1, le=limit.MAX_K, description="how many answers")
+    k: Count = Field(10, ge=1, le=limit.MAX_K, description="how many answers")
     drop_known: bool = Field(False, description="leave out what the graph holds instead of marking it")
     among: list[Id] | None = Field(None, max_length=limit.MAX_AMONG, description="only these entities (or relations)")
     role: RoleFilter | None = None
@@ -65,6 +67,8 @@ class AskBody(Body):
     def _two_parts(self) -> AskBody:
         if sum(getattr(self, part) is not None for part in _PARTS) != 2:
             raise ValueError("give two of head, relation and tail; the missing one is the answer")
+        if self.relation is None and self.role is not None:
+            raise ValueError("a role restricts entities, but the relation is asked for")
         return self
 
     @property
@@ -99,7 +103,7 @@ class EvidenceBody(Body):
     head: Ref
     relation: Id
     tail: Ref
-    k: int = Field(5, ge=1, le=50, description="how many similar known triples")
+    k: Count = Field(5, ge=1, le=50, description="how many similar known triples")
 
 
 def entity_ref(ref: str | NewText) -> str | NewEntity:
@@ -112,13 +116,18 @@ class Answers(BaseModel):
 
     asked: Asked
     answers: list[Answer]
-    error: str | None = Field(default=None, description="in a batch: why this question has no answer")
+
+
+class Outcome(Answers):
+    """What came of one question of a batch."""
+
+    error: str | None = Field(default=None, description="why this question has no answer")
 
 
 class Batch(BaseModel):
-    """Answers in the order of the questions."""
+    """Outcomes in the order of the questions."""
 
-    results: list[Answers]
+    results: list[Outcome]
 
 
 class Relations(BaseModel):
