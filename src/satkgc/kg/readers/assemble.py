@@ -68,18 +68,32 @@ def assemble(
         (head, tail), (relation,) = entity_codes.pop(split), relation_codes.pop(split)
         arrays[split] = np.stack([head, relation, tail], axis=1)  # (T, 3)
     _check_relations(arrays, relation_vocabulary, splits)
-    for split, array in arrays.items():
-        arrays[split] = distinct(array, len(entity_vocabulary), len(relation_vocabulary))
-        if dropped := len(array) - len(arrays[split]):
-            log.warning("%s: %s duplicate triples dropped from %s", name, f"{dropped:,}", split)
-    graph = KnowledgeGraph.from_arrays(
+    return finish(
         name,
         entity_vocabulary,
         relation_vocabulary,
-        arrays["train"],
-        arrays.get("valid"),
-        arrays.get("test"),
+        arrays,
         _held_out(held_out or {}, entity_vocabulary, arrays["train"]),
+        options,
+    )
+
+
+def finish(
+    name: str,
+    entities: Vocabulary,
+    relations: Vocabulary,
+    splits: Mapping[str, Int32],
+    held_out: Mapping[str, Int32],
+    options: ReadOptions,
+) -> KnowledgeGraph:
+    """Drop duplicates within a split, make the graph, and split it where its source does not."""
+    triples: dict[str, Int32] = {}
+    for split, rows in splits.items():
+        triples[split] = distinct(rows, len(entities), len(relations))
+        if dropped := len(rows) - len(triples[split]):
+            log.warning("%s: %s duplicate triples dropped from %s", name, f"{dropped:,}", split)
+    graph = KnowledgeGraph.from_arrays(
+        name, entities, relations, triples["train"], triples.get("valid"), triples.get("test"), held_out
     )
     return split_graph(graph, options.split, options.valid, options.test, options.seed)
 

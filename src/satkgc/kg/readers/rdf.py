@@ -1,0 +1,165 @@
+"""RDF in any of its forms, plain or packed with gzip or zstd, read as a stream by pyoxigraph.
+
+A statement whose object is an IRI is a triple of the graph; its predicate is the relation, `rdf:type` like any other.
+Statements that give names and descriptions (see labels.py) become texts. Other literals have no place in the graph;
+they are left out and counted. Named graphs are read as one.
+
+An entity is what a triple joins, and what has a name or description and is not used as a predicate. A blank node is
+an entity if the file names it, and is then called _:b0, _:b1 … in order of appearance, for its label means nothing
+outside of the file. Blank nodes without a name (lists, restrictions, records of several values) would be entities
+without text: their triples are left out and counted, as are statements about statements.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+
+from satkgc.errors import SatkgcError
+from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.readers.assemble import finish
+from satkgc.kg.readers.labels import DESCRIPTIONS, NAMES, BestTexts
+from satkgc.kg.readers.options import ReadOptions
+from satkgc.kg.readers.readable import readable
+from satkgc.kg.readers.source import COMPRESSION, SourceFile
+from satkgc.kg.readers.xml_guard import GuardedXml
+from satkgc.kg.vocabulary import Int32, Vocabulary
+
+log = logging.getLogger("satkgc.kg")
+
+LONGEST_IRI = 8_192  # a prefix of a megabyte would make every entity one
+
+
+def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
+    """Read one RDF file; its form is told by its ending."""
+    stem = source.with_suffix("") if source.suffix.lower() in COMPRESSION else source
+    name = options.name or stem.stem
+    nodes = _Nodes(str(source), options)
+    for quad in _quads(SourceFile.of(source), stem):
+        nodes.add(quad)
+    return nodes.graph(name, options)
+
+
+def _quads(file: SourceFile, stem: Path) -> Iterator[Any]:
+    try:
+        import pyoxigraph
+    except ImportError:
+        raise SatkgcError("RDF needs pyoxigraph", where=file.shown, remedy="pip install 'satkgc[rdf]'") from None
+    ending = stem.suffix.lower().removeprefix(".")
+    form = pyoxigraph.RdfFormat.from_extension("rdf" if ending == "owl" else ending)
+    assert form is not None  # `read` of the package knows which endings there are
+    with file.open() as stream:
+        xml = form == pyoxigraph.RdfFormat.RDF_XML
+        reader = cast(IO[bytes], GuardedXml(stream, file.shown)) if xml else stream
+        try:
+            # Relative IRIs are resolved against the file's name alone, so that ids do not depend on where it lies.
+            yield from pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
+        except SyntaxError as error:
+            text = str(error.args[0])
+            if error.lineno is None:
+                where = f"{file.shown}: before byte {stream.tell():,}"
+            else:
+                where, text = file.at(error.lineno), f"column {error.offset}: {text.partition(': ')[2] or text}"
+            raise SatkgcError(f"not {form.name}: {text}", where=where, remedy="correct it there") from None
+
+
+class _Nodes:
+    """All that is kept of the statements: nodes by number, triples of numbers, texts."""
+
+    def __init__(self, shown: str, options: ReadOptions) -> None:
+        from pyoxigraph import BlankNode, Literal, NamedNode
+
+        self._kinds = NamedNode, BlankNode, Literal
+        self._shown = shown
+        self._nodes: dict[str, int] = {}
+        self._relations: dict[str, int] = {}
+        self._triples = array("i")  # head, relation, tail, head, …
+        self._names = BestTexts(NAMES, options.languages)
+        self._descriptions = BestTexts(DESCRIPTIONS, options.languages)
+        self._literals = self._quoted = 0
+
+    def add(self, quad: Any) -> None:
+        """Take one statement in."""
+        named, blank, literal = self._kinds
+        subject, object = quad.subject, quad.object
+        predicate = quad.predicate.value
+        if not isinstance(subject, (named, blank)):
+            self._quoted += 1
+            return
+        for texts in (self._names, self._descriptions):
+            if predicate in texts.predicates:
+                if isinstance(object, literal):
+                    texts.offer(self._number(subject), predicate, object.value, object.language)
+                return
+        if isinstance(object, literal):
+            self._literals += 1
+        elif not isinstance(object, (named, blank)):
+            self._quoted += 1
+        else:
+            relation = self._relations.setdefault(predicate, len(self._relations))
+            self._triples.extend((self._number(subject), relation, self._number(object)))
+
+    def _number(self, node: Any) -> int:
+        key = node.value if isinstance(node, self._kinds[0]) else f"_:{node.value}"
+        number = self._nodes.setdefault(key, len(self._nodes))
+        if number == len(self._nodes) - 1 and len(key) > LONGEST_IRI:
+            raise SatkgcError(f"an IRI of {len(key):,} characters", where=self._shown, remedy="shorten it")
+        return number
+
+    def graph(self, name: str, options: ReadOptions) -> KnowledgeGraph:
+        """Choose the entities, number them and put the graph together."""
+        keys = list(self._nodes)
+        triples = np.array(self._triples, np.int32).reshape(-1, 3)
+        named = np.fromiter((bool(self._names.of(i)) for i in range(len(keys))), bool, len(keys))
+        nameless = np.fromiter((key.startswith("_:") for key in keys), bool, len(keys)) & ~named
+        loose = nameless[triples[:, 0]] | nameless[triples[:, 2]]
+        triples = triples[~loose]
+        self._tell(name, int(loose.sum()))
+        if not len(triples):
+            raise SatkgcError(
+                "no statement in it joins two entities", where=self._shown, remedy="give a file with links between IRIs"
+            )
+        chosen = np.fromiter(
+            ((named[i] or bool(self._descriptions.of(i))) and key not in self._relations for i, key in enumerate(keys)),
+            bool,
+            len(keys),
+        )
+        chosen[triples[:, [0, 2]].ravel()] = True
+        chosen &= ~nameless
+        numbers = np.cumsum(chosen, dtype=np.int32) - 1
+        used, relation = np.unique(triples[:, 1], return_inverse=True)
+        compact = np.stack([numbers[triples[:, 0]], relation.astype(np.int32), numbers[triples[:, 2]]], axis=1)
+        entities = self._vocabulary("entity", [keys[i] for i in np.flatnonzero(chosen)])
+        relation_keys = list(self._relations)
+        relations = self._vocabulary("relation", [relation_keys[i] for i in used])
+        splits: dict[str, Int32] = {"train": compact}
+        return finish(name, entities, relations, splits, {}, options)
+
+    def _vocabulary(self, kind: str, keys: list[str]) -> Vocabulary:
+        numbers = [self._nodes.get(key, 2**31) for key in keys]
+        names = [self._names.of(i) or readable(key) for i, key in zip(numbers, keys, strict=True)]
+        descriptions = [self._descriptions.of(i) for i in numbers]
+        blank = iter(range(len(keys)))
+        ids = [f"_:b{next(blank)}" if key.startswith("_:") else key for key in keys]
+        columns = [pa.array(column, pa.large_string()) for column in (ids, names, descriptions)]
+        return Vocabulary.build(kind, *columns)
+
+    def _tell(self, name: str, loose: int) -> None:
+        left_out = [
+            f"{count:,} {what}"
+            for count, what in (
+                (self._literals, "literals"),
+                (loose, "triples of blank nodes without a name"),
+                (self._quoted, "statements about statements"),
+            )
+            if count
+        ]
+        if left_out:
+            log.warning("%s: left out of the graph: %s", name, ", ".join(left_out))
