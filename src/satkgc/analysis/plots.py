@@ -1,0 +1,91 @@
+"""From run folders to the figures on false positives: encode, count, print as JSON, draw."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from satkgc.analysis.false_positives import Questions, false_positives
+from satkgc.completion.opening import open_run
+from satkgc.encoder import Towers
+from satkgc.evaluation.exact import FloatArray
+from satkgc.evaluation.slices import known_answers
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
+from satkgc.text import Texts
+
+
+class Bars(Protocol):
+    """What a figure shows: a ratio for each group."""
+
+    @property
+    def groups(self) -> list[str]:
+        """Labels."""
+
+    @property
+    def ratio(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Heights."""
+
+
+def entity_vectors(kg: KnowledgeGraph, towers: Towers, texts: Texts) -> FloatArray:
+    """Encoder_t's vectors of all entities.  # (E, d)"""
+    return towers.encode_entities(texts.entities(np.arange(kg.num_entities, dtype=np.int32)))
+
+
+def questions_of(kg: KnowledgeGraph, towers: Towers, texts: Texts, split: str) -> Iterator[Questions]:
+    """The questions of a split in both directions."""
+    triples = kg.split(split)
+    for direction, asked, answer, shift in (("head", 2, 0, kg.num_relations), ("tail", 0, 2, 0)):
+        entities = np.ascontiguousarray(triples[:, asked])
+        vectors = towers.encode_queries(texts.queries(entities, triples[:, 1] + shift))
+        known = known_answers(kg.known_all, entities, triples[:, 1], direction)
+        yield Questions(entities, vectors, np.ascontiguousarray(triples[:, answer]), known)
+
+
+def wrong_answers(run: Path, split: str, device: str) -> tuple[KnowledgeGraph, Iterator[tuple[int, Int32]]]:
+    """A run's graph, and the false positives of every question of a split."""
+    kg, towers, texts = open_run(run, device)
+    vectors = entity_vectors(kg, towers, texts)
+    return kg, (
+        found
+        for questions in questions_of(kg, towers, texts, split)
+        for found in false_positives(questions, vectors, device)
+    )
+
+
+def draw(figures: Mapping[str, Bars], title: str, file: Path) -> None:
+    """Bars side by side, one colour a run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    width = 0.8 / len(figures)
+    for place, (name, bars) in enumerate(figures.items()):
+        axes.bar(np.arange(len(bars.ratio)) + place * width, bars.ratio, width, label=name)
+    longest = max((bars.groups for bars in figures.values()), key=len)
+    axes.set_xticks(np.arange(len(longest)) + 0.4 - width / 2, longest)
+    axes.set(xlabel=title, ylabel="false-positive ratio")
+    axes.legend()
+    figure.savefig(file)
+    pyplot.close(figure)
+
+
+def main(doc: str | None, analyse: Callable[[KnowledgeGraph, Iterable[tuple[int, Int32]]], Bars], title: str) -> None:
+    """The command line that the figures share."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--plot", type=Path, help="a picture to draw")
+    options = parser.parse_args()
+    figures = {run.name: analyse(*wrong_answers(run, options.split, options.device)) for run in options.runs}
+    print(json.dumps({run: dict(zip(bars.groups, bars.ratio.tolist(), strict=True)) for run, bars in figures.items()}))
+    if options.plot:
+        draw(figures, title, options.plot)

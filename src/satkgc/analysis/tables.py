@@ -1,0 +1,146 @@
+"""The tables of the results: `docs/results.md` and the README's, made from `results/*.json`. Run by `make results`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tomllib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from statistics import mean
+
+from satkgc.analysis.results import SHARES, Evaluation, Result, load_results
+from satkgc.analysis.rows import Row, load_groups, table_rows
+from satkgc.errors import SatkgcError
+
+START, END = "<!-- results:start -->", "<!-- results:end -->"
+NOT_YET = "not yet run"
+_SINGLE = ("main", "inductive")  # groups whose rows stand alone; the others compare variants
+_METRICS = ("MRR", "Hits@1", "Hits@3", "Hits@10")
+_INTRODUCTION = """# Results
+
+Made by `make results` from the files in `results/`, one a run; nothing on this page is typed by hand. Ranks are
+filtered, ties are realistic, figures are the mean of both directions on test, and weights were chosen by validation
+MRR. A cell reads "ours / the paper's" where the paper has the figure; ± is half the distance between the best and the
+worst seed. `satkgc reproduce ROW` does any row again.
+"""
+
+
+@cache
+def paper_figures() -> dict[str, dict[str, list[float]]]:
+    """The paper's MRR, Hits@1, Hits@3 and Hits@10 by dataset and name."""
+    return tomllib.loads((Path(__file__).parent / "paper.toml").read_text(encoding="utf-8"))
+
+
+def results_page(results: dict[str, Result]) -> str:
+    """The text of docs/results.md."""
+    parts = [_INTRODUCTION]
+    for group, title in load_groups().items():
+        rows = [row for row in table_rows() if row.group == group]
+        parts += [f"## {title}", "\n".join(_alone(rows, results) if group in _SINGLE else _compared(rows, results))]
+    parts += ["## Runs", "\n".join(_provenance(results))]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def readme_block(results: dict[str, Result]) -> str:
+    """The README's table: the rows that stand alone."""
+    rows = [row for row in table_rows() if row.group in _SINGLE]
+    return "\n".join(_alone(rows, results))
+
+
+def replace_block(text: str, block: str, where: object = None) -> str:
+    """Put a block between the markers of a page."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end):
+        raise SatkgcError("no place for the results", where=where, remedy=f"put {START} and {END} into the page")
+    return f"{before}{START}\n{block}\n{END}{after}"
+
+
+def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
+    yield _line(("dataset", "method", "backbone", "ranked among", *_METRICS))
+    yield _line(("---",) * 4 + ("---:",) * 4)
+    for row in rows:
+        start = (row.dataset, row.label, row.backbone)
+        result = results.get(row.name)
+        if result is None:
+            yield _line((*start, NOT_YET, *_cells([], row)))
+        else:
+            for evaluation in (result, *result.also):
+                # A row that names a sample is compared with the paper by that sample only.
+                compared = bool(row.sampled) == ("sampled" in evaluation.candidates)
+                yield _line((*start, evaluation.candidates, *_cells([evaluation], row if compared else None)))
+
+
+def _compared(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
+    for dataset, backbone in dict.fromkeys((row.dataset, row.backbone) for row in rows):
+        table = [row for row in rows if (row.dataset, row.backbone) == (dataset, backbone)]
+        done = [results[row.name] for row in table if row.name in results]
+        if not done:
+            yield from (f"{dataset}, {backbone}: {NOT_YET}.", "")
+            continue
+        yield from (f"{dataset}, {backbone}, {_steps(done)}:", "")
+        yield _line(("", *_METRICS, "seeds"))
+        yield _line(("---", *("---:",) * 5))
+        for label in dict.fromkeys(row.label for row in table):
+            alike = [row for row in table if row.label == label]
+            seeds = [results[row.name] for row in alike if row.name in results]
+            yield _line((label, *_cells(seeds, alike[0]), str(len(seeds)) if seeds else NOT_YET))
+        yield ""
+
+
+def _provenance(results: dict[str, Result]) -> Iterator[str]:
+    if not results:
+        yield f"{NOT_YET.capitalize()}."
+        return
+    columns = ("seed", "steps", "epochs", "minutes", "valid MRR", "test MRR", "Hits@1")
+    yield _line(("row", "recipe", *columns, "hardware", "commit"))
+    yield _line(("---", "---", *("---:",) * len(columns), "---", "---"))
+    for name, result in results.items():
+        length = (str(result.seed), f"{result.steps:,}", f"{result.epochs:.3g}", f"{result.minutes:.1f}")
+        valid = "" if result.valid_mrr is None else f"{result.valid_mrr:.3f}"
+        figures = (valid, f"{result.both['mrr']:.3f}", f"{result.both['hits@1']:.3f}")
+        yield _line((f"`{name}`", result.recipe, *length, *figures, result.hardware, f"`{result.commit[:10]}`"))
+
+
+def _cells(evaluations: Iterable[Evaluation], row: Row | None) -> Iterator[str]:
+    """Ours, over the seeds, beside the paper's."""
+    found = list(evaluations)
+    paper = paper_figures().get(row.dataset, {}).get(row.paper or "") if row else None
+    for place, name in enumerate(SHARES):
+        ours = [evaluation.both[name] for evaluation in found]
+        text = f"{mean(ours):.3f}" if ours else "–"
+        if len(ours) > 1:
+            text += f" ± {(max(ours) - min(ours)) / 2:.3f}"
+        yield f"{text} / {paper[place]:.3f}" if paper else text
+
+
+def _steps(results: list[Result]) -> str:
+    low, high = min(result.steps for result in results), max(result.steps for result in results)
+    return f"{low:,} steps" if low == high else f"{low:,} to {high:,} steps"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _write(file: Path, text: str) -> None:
+    partial = file.with_name(f"{file.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, file)
+
+
+def make_tables(root: Path) -> None:
+    """Write docs/results.md and the README's table from the results below a folder."""
+    results = load_results(root / "results")
+    readme = root / "README.md"
+    text = replace_block(readme.read_text(encoding="utf-8"), readme_block(results), readme)
+    _write(root / "docs" / "results.md", results_page(results))
+    _write(readme, text)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path(), help="the repository")
+    make_tables(parser.parse_args().root)
