@@ -1,4 +1,4 @@
-"""Checkpoints: safetensors and JSON, checksummed, written beside and renamed, so that a kill leaves none half-written."""
+"""Checkpoints: safetensors and JSON with checksums, written beside and renamed, so that no kill leaves half of one."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ class Checkpoints:
                 say(f"passing over a damaged checkpoint: {error}")
         return None
 
-    def prune(self, best: str | None) -> None:
-        """Delete all but the last few and the best."""
-        for path in sorted(self.folder.glob("step-*"))[: -self.keep]:
+    def prune(self) -> None:
+        """Delete all but the last few and the best weights that these speak of."""
+        steps = sorted(self.folder.glob("step-*"))
+        for path in [*steps[: -self.keep], *self.folder.glob(".*.partial")]:
             shutil.rmtree(path, ignore_errors=True)
+        bests = {_best_of(path) for path in steps[-self.keep :]}
         for path in self.folder.glob("best-*"):
-            if path.name != best:
+            if path.name not in bests:
                 shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.glob(".*.partial"):
-            shutil.rmtree(path, ignore_errors=True)
 
     def _full(self, error: Exception, name: str) -> SatkgcError:
         told = re.search(r"os error (\d+)", str(error))  # safetensors gives the number in words alone
@@ -131,3 +131,11 @@ def _sync_and_sum(file: Path) -> str:
     with file.open("rb+") as stream:
         os.fsync(stream.fileno())
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _best_of(path: Path) -> str | None:
+    try:
+        best = json.loads((path / "facts.json").read_text(encoding="utf-8"))["best"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return best and f"best-{best['step']:08d}"

@@ -82,10 +82,15 @@ class TrainingConfig:
 
 
 # Settings that decide how a run is carried out and not what comes of it: a resumed run may change them.
+# The last three are what helps when the loss was no number.
 CARRYING_OUT = frozenset(
-    f"training.{name}"
-    for name in "max_minutes checkpoint_minutes device workers log_steps tracker chunk_tokens".split()
-) | {"encoder.compile", "encoder.forward", "evaluation.memory_mib"}
+    [
+        *("training.max_minutes", "training.checkpoint_minutes", "training.device", "training.workers"),
+        *("training.log_steps", "training.tracker", "training.chunk_tokens", "evaluation.memory_mib"),
+        *("encoder.compile", "encoder.forward", "encoder.attention"),
+        *("training.learning_rate", "training.clip", "training.precision"),
+    ]
+)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
@@ -22,7 +22,7 @@ class Ranks:
 
     rank: int = 0
     world: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @classmethod
     def join(cls, device: str) -> Ranks:
@@ -86,5 +86,5 @@ class Ranks:
             return
         flat = torch.cat([grad.reshape(-1) for grad in bucket]) * share
         dist.all_reduce(flat)
-        for grad, part in zip(bucket, flat.split([grad.numel() for grad in bucket]), strict=True):
+        for grad, part in zip(bucket, torch.split(flat, [g.numel() for g in bucket]), strict=True):
             grad.copy_(part.view_as(grad))

@@ -1,0 +1,51 @@
+"""What a person sees while a run goes on: a bar on a terminal, a line for every event anywhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+COLUMNS = "loss {loss:.3f}  lr {lr:.1e}  τ {tau:.4f}  β {beta:.1e}  {rate:,.0f} triples/s  wait {wait:.0%}"
+
+
+class Display:
+    """A progress bar on stderr where that is a terminal; silent on all ranks but the first."""
+
+    def __init__(self, first: bool = True) -> None:
+        self.first = first
+        self.console = Console(file=sys.stderr, highlight=False)
+        columns = [
+            TextColumn("training"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+        ]
+        self.progress = Progress(*columns, console=self.console, disable=not (first and sys.stderr.isatty()))
+
+    def say(self, message: str) -> None:
+        """One line about an event."""
+        if self.first:
+            self.progress.console.print(message, markup=False, soft_wrap=True)
+
+    def start(self, done: int, total: int) -> None:
+        """Show the bar."""
+        self.task = self.progress.add_task("", total=total, completed=done)
+        self.progress.start()
+
+    def advance(self, done: int, record: dict[str, Any] | None = None) -> None:
+        """Move the bar; with a record of the log, show its numbers."""
+        if record is None:
+            self.progress.update(self.task, completed=done)
+            return
+        text = COLUMNS.format(**record, rate=record["triples_per_second"], wait=record["data_wait"])
+        self.progress.update(self.task, completed=done, description=text)
+
+    def stop(self) -> None:
+        """Leave the bar as it is."""
+        self.progress.stop()

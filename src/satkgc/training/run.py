@@ -1,0 +1,125 @@
+"""A run folder: what training writes, and the one call that opens it again."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from satkgc.encoder import Towers
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.text import Texts
+from satkgc.training.config import Config
+from satkgc.training.log import Record, read_log
+from satkgc.training.settings import build
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder that `train` wrote; everything in it loads without the data it was trained on."""
+
+    folder: Path
+    config: Config
+    about: dict[str, Any]  # the rest of config.json: versions, commit, source
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Run:
+        """Open a run folder."""
+        folder = Path(folder)
+        file = folder / "config.json"
+        try:
+            about = json.loads(file.read_text(encoding="utf-8"))
+            found = about["format"]
+        except FileNotFoundError as error:
+            raise SatkgcError("no run here", where=folder, remedy="give a folder that `satkgc train` wrote") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise SatkgcError("not the config.json of a run", where=file) from error
+        if found != FORMAT:
+            raise SatkgcError(
+                f"this run has format {found}, written by satkgc {about.get('version')}; this version reads {FORMAT}",
+                where=folder,
+                remedy="open it with that version, or train it again",
+            )
+        return cls(folder, build(Config, about.pop("config"), where=file), about)
+
+    @classmethod
+    def create(cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str) -> Run:
+        """Start a run folder: the graph first, config.json last, so that a folder with one has the other."""
+        folder.mkdir(parents=True, exist_ok=True)
+        kg.save(folder / "graph", overwrite=True)
+        run = cls(folder, config, {"format": FORMAT, "version": _version(), "commit": _commit(), "source": source})
+        run.write_config()
+        return run
+
+    def write_config(self) -> None:
+        """Write config.json anew."""
+        write_json(self.folder / "config.json", {**self.about, "config": asdict(self.config)})
+
+    @cached_property
+    def kg(self) -> KnowledgeGraph:
+        """The graph it was trained on."""
+        return KnowledgeGraph.load(self.folder / "graph")
+
+    def towers(self, device: Any = "cpu", **overrides: Any) -> Towers:
+        """The trained model; `overrides` are settings of the encoder that need no training, such as `compile`."""
+        if not (self.folder / "model").is_dir():
+            raise SatkgcError("this run has no model yet", where=self.folder, remedy="finish it with --resume")
+        return Towers.load(self.folder / "model", device, **overrides)
+
+    def texts(self, towers: Towers | None = None) -> Texts:
+        """The graph's texts as the model reads them."""
+        return Texts(self.kg, (towers or self.towers()).tokenizer, self.config.text)
+
+    def completer(self, device: str = "cpu") -> Any:
+        """Ask it questions: see `satkgc.completion.Completer`."""
+        # By name, since completion stands above training and nothing here may depend on it.
+        return importlib.import_module("satkgc.completion").Completer.load(self.folder, device=device)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What was measured on the validation triples, once the run is finished."""
+        file = self.folder / "metrics.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+    def log(self) -> list[Record]:
+        """Every line of the run's log."""
+        return read_log(self.folder / "log.jsonl")
+
+
+def write_json(file: Path, content: Any) -> None:
+    """Write a JSON file, all or nothing."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, file)
+
+
+def replace_folder(new: Path, old: Path) -> None:
+    """Put a new folder in the place of an old one; a kill in between leaves one of them under its name or the next."""
+    aside = old.with_name(f".{old.name}.old")
+    shutil.rmtree(aside, ignore_errors=True)
+    if old.exists():
+        os.replace(old, aside)
+    os.replace(new, old)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _version() -> str:
+    return str(importlib.import_module("satkgc").__version__)
+
+
+def _commit() -> str | None:
+    """The commit of the program, where it runs from a checkout."""
+    try:
+        command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,198 @@
+"""Set a run up, or up again, let the loop run, and write what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from satkgc.encoder import Towers
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.objective import Objective
+from satkgc.sampling import make_sampler
+from satkgc.text import Texts
+from satkgc.training.batches import Batches, FrozenVectors
+from satkgc.training.checkpoint import Checkpoints
+from satkgc.training.collate import Collate
+from satkgc.training.config import CARRYING_OUT, Config
+from satkgc.training.display import Display
+from satkgc.training.finish import finish, keep_model
+from satkgc.training.log import Log, make_tracker
+from satkgc.training.loop import Parts, run_loop
+from satkgc.training.ranks import Ranks
+from satkgc.training.recipes import make_config
+from satkgc.training.run import Run
+from satkgc.training.settings import build, flat, merge, parse
+from satkgc.training.state import State
+from satkgc.training.validate import Validation
+
+Source = KnowledgeGraph | str | Path
+
+
+def train(
+    kg: Source,
+    recipe: str | None = None,
+    out: str | Path | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    graph_settings: bool = True,
+    resume: bool = False,
+) -> Run:
+    """Train a model and return its run, which is also a folder, by default runs/GRAPH-RECIPE.
+
+    `kg` is a graph or what `KnowledgeGraph.load` opens; `recipe` a name ("satkgc" by default) or a TOML file;
+    `overrides` settings by dotted name, `{"training.epochs": 3}`. Unless `graph_settings` is false, settings that suit
+    a well-known graph are laid over the recipe. With `resume` a run that stopped goes on; one that never began, begins.
+    """
+    return train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=graph_settings, resume=resume)[0]
+
+
+def train_or_stop(
+    kg: Source,
+    recipe: str | None = None,
+    out: str | Path | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    graph_settings: bool = True,
+    resume: bool = False,
+) -> tuple[Run, str | None]:
+    """As `train`; also says why the run stopped early, if it did."""
+    source = kg.name if isinstance(kg, KnowledgeGraph) else str(kg)
+    if out is None and not isinstance(kg, KnowledgeGraph):
+        kg = KnowledgeGraph.load(kg)  # its name makes the folder's
+    folder = Path(out or f"runs/{kg.name}-{Path(recipe or 'satkgc').stem}")  # type: ignore[union-attr]
+    old = Run.load(folder) if (folder / "config.json").exists() else None
+    if old is not None and not resume:
+        raise SatkgcError(
+            "there is a run here already", where=folder, remedy="go on with --resume, or choose another --out"
+        )
+    if old is not None:
+        _refuse_other_graph(kg, source, old)
+        config, changed = _resumed_config(old, recipe, overrides or {})
+    else:
+        kg = kg if isinstance(kg, KnowledgeGraph) else KnowledgeGraph.load(kg)
+        config = make_config(recipe or "satkgc", graph=kg.name if graph_settings else None, overrides=overrides)
+        changed = []
+    ranks = Ranks.join(config.training.device)
+    display = Display(ranks.first)
+    if ranks.first:
+        if old is None:
+            assert isinstance(kg, KnowledgeGraph)
+            Run.create(folder, config, kg, source)
+        elif changed:
+            Run(folder, config, old.about).write_config()
+    ranks.any(False)  # the others wait for the folder
+    run = Run.load(folder)
+    display.say(f"{run.kg!r}; {_described(config)}; run folder {folder}")
+    for line in changed:
+        display.say(f"resuming with another {line}")
+    if run.metrics.get("finished"):
+        display.say(f"this run is finished: see {folder / 'metrics.json'}")
+        return run, None
+    with _repeatable(ranks.device):
+        return run, _train(run, ranks, display)
+
+
+def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
+    config, kg = run.config, run.kg
+    torch.manual_seed(config.training.seed)  # of weights that a backbone may lack
+    towers = Towers.create(config.encoder).to(ranks.device)
+    state = State(towers, Objective(config.objective).to(ranks.device), config.training)
+    texts = Texts(kg, towers.tokenizer, config.text)
+    sampler = make_sampler(kg, config.sampling, config.training.seed, FrozenVectors(kg, texts, towers))
+    steps = config.total_steps(len(kg.train))
+
+    checkpoints = Checkpoints(run.folder / "checkpoints")
+    latest = checkpoints.latest(display.say)
+    if latest is not None:
+        tensors, arrays, facts = checkpoints.read(latest)
+        state.restore(tensors, facts)
+        sampler.restore(arrays)
+        display.say(f"going on after step {state.step} of {steps}")
+        del tensors, arrays
+
+    validation = None
+    if config.training.validations and len(kg.valid):
+        chosen = (config.training.validation_triples, config.training.seed)
+        validation = Validation(kg, texts, config.evaluation, *chosen)
+    file = run.folder / "log.jsonl" if ranks.first else None
+    tracker = make_tracker(config.training.tracker, run.folder) if ranks.first else None
+    collate = Collate(kg, texts, config.objective, towers.pack, config.training.chunk_tokens, ranks)
+    batches = Batches(sampler, collate, state.step, steps, config.training.workers)
+    log = Log(file, state.step, tracker)
+    parts = Parts(state, steps, batches, ranks, log, display, checkpoints, validation)
+    try:
+        stopped = run_loop(parts)
+    finally:
+        display.stop()
+    if ranks.first:
+        keep_model(run, parts)
+        if stopped is None:
+            finish(run, parts, texts)
+        else:
+            display.say(f"stopped at step {state.step} of {steps} ({stopped}); the same command with --resume goes on")
+    ranks.any(False)  # nobody leaves before the files are written
+    return stopped
+
+
+def _described(config: Config) -> str:
+    laid = f", with the settings for {config.applied} laid over it" if config.applied != "none" else ""
+    return f"recipe {config.recipe}{laid}"
+
+
+def _resumed_config(old: Run, recipe: str | None, overrides: Mapping[str, Any]) -> tuple[Config, list[str]]:
+    """The settings to go on with, and which of them are new; only those that do not change the outcome may be."""
+    if recipe not in (None, old.config.recipe):
+        raise SatkgcError(
+            f"this run was started with recipe {old.config.recipe}, not {recipe}",
+            where=old.folder,
+            remedy="leave --recipe out, or choose another --out",
+        )
+    before = asdict(old.config)
+    config = build(Config, merge(before, parse(Config, overrides)))
+    after, changed = flat(asdict(config)), []
+    for name, value in flat(before).items():
+        if after[name] == value:
+            continue
+        if name not in CARRYING_OUT:
+            raise SatkgcError(
+                f"{name} was {value} when this run was started, and is {after[name]} now",
+                where=old.folder,
+                remedy="leave it as it was, or choose another --out",
+            )
+        changed.append(f"{name}: {after[name]} instead of {value}")
+    return config, changed
+
+
+def _refuse_other_graph(kg: Source, source: str, old: Run) -> None:
+    """A run goes on with its own copy of the graph; one that was given must be the same."""
+    if not isinstance(kg, KnowledgeGraph):
+        if source == old.about.get("source"):
+            return  # not opened again: the copy is all that is needed
+        kg = KnowledgeGraph.load(kg)
+    same = kg.entities.ids.equals(old.kg.entities.ids) and kg.relations.ids.equals(old.kg.relations.ids)
+    if not same or any(kg.split(s).tobytes() != old.kg.split(s).tobytes() for s in ("train", "valid", "test")):
+        raise SatkgcError(
+            f"this run was started on another graph than {source}", where=old.folder, remedy="choose another --out"
+        )
+
+
+@contextmanager
+def _repeatable(device: torch.device) -> Iterator[None]:
+    """On a CPU, only operations that give the same bits every time; the caller's random state is left alone."""
+    deterministic: Any = torch.utils.deterministic
+    before, filling = torch.are_deterministic_algorithms_enabled(), deterministic.fill_uninitialized_memory
+    with torch.random.fork_rng(devices=[]):
+        try:
+            if device.type == "cpu":
+                deterministic.fill_uninitialized_memory = False  # nothing reads it, and it takes time
+                torch.use_deterministic_algorithms(True, warn_only=True)
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before)
+            deterministic.fill_uninitialized_memory = filling

@@ -1,0 +1,35 @@
+"""Filtered validation MRR, on triples chosen once: what the best checkpoint is chosen by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from satkgc.encoder import Towers
+from satkgc.evaluation import EvaluationConfig, evaluate
+from satkgc.kg import KnowledgeGraph
+from satkgc.text import Texts
+
+
+class Validation:
+    """The same few validation triples every time, ranked as evaluation ranks them."""
+
+    def __init__(self, kg: KnowledgeGraph, texts: Texts, config: EvaluationConfig, triples: int, seed: int) -> None:
+        self.texts = texts
+        self.config = config
+        self.kg = kg
+        if 0 < triples < len(kg.valid):
+            rows = np.random.default_rng(seed).choice(len(kg.valid), triples, replace=False)
+            self.kg = replace(kg, valid=kg.valid[np.sort(rows)])
+            # The filter still knows the answers of all validation triples, and nothing is built again.
+            vars(self.kg).update(adjacency=kg.adjacency, known_train=kg.known_train, known_all=kg.known_all)
+
+    def __call__(self, towers: Towers) -> dict[str, dict[str, float]]:
+        """Metrics under "head", "tail" and "both"."""
+        return evaluate(towers, self.texts, self.kg, "valid", self.config).metrics()
+
+
+def validation_steps(steps: int, times: int) -> frozenset[int]:
+    """The steps after which to validate: so many, at equal distances, the last one included."""
+    return frozenset(round(steps * (i + 1) / times) for i in range(times))
