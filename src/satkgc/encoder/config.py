@@ -9,6 +9,7 @@ from satkgc.errors import SatkgcError
 
 Pooling = Literal["mean", "cls", "max"]
 Forward = Literal["packed", "padded"]
+AttentionKernel = Literal["auto", "sdpa"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,14 @@ class EncoderConfig:
     """Overrides the backbone's dropout of hidden states and attention; None keeps it."""
     forward: Forward = "packed"
     """"packed" computes on real tokens only (BERT, RoBERTa and MPNet; others are padded); "padded" is the library's."""
+    attention: AttentionKernel = "auto"
+    """"auto": a fused kernel for up to 128 tokens on an NVIDIA GPU, else as "sdpa": torch's own, on padded texts."""
     compile: bool = False
     """Compile the packed layers with torch.compile: slow to start, faster on a GPU."""
 
     def __post_init__(self) -> None:
-        for name, allowed in (("pooling", get_args(Pooling)), ("forward", get_args(Forward))):
+        for name, kind in (("pooling", Pooling), ("forward", Forward), ("attention", AttentionKernel)):
+            allowed = get_args(kind)
             if getattr(self, name) not in allowed:
                 raise SatkgcError(f"encoder.{name} is {getattr(self, name)!r}", remedy=f"choose one of {allowed}")
         if self.dropout is not None and not 0 <= self.dropout < 1:

@@ -14,48 +14,11 @@ from torch import Tensor, nn
 
 from satkgc.encoder.backbone import check_match, load_model, load_tokenizer
 from satkgc.encoder.config import EncoderConfig
-from satkgc.errors import SatkgcError
+from satkgc.encoder.packed import Packed
+from satkgc.encoder.tower import Tower
 from satkgc.text import TokenBatch
 
 Float32 = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-
-
-class Tower(nn.Module):
-    """One language model with pooling: a batch of texts to vectors of length one."""
-
-    def __init__(self, model: Any, config: EncoderConfig, pad_id: int) -> None:
-        super().__init__()
-        self.model = model
-        self.pooling = config.pooling
-        self.pad_id = pad_id
-
-    def forward(self, batch: TokenBatch) -> Tensor:
-        """Encode texts; differentiable.  # (n, dim) float32"""
-        device = self.model.device
-        lengths = torch.from_numpy(batch.lengths)
-        longest = int(lengths.max())
-        limit = self.model.config.max_position_embeddings
-        if longest > limit:
-            raise SatkgcError(
-                f"a text of {longest} tokens, but the backbone reads {limit}", remedy="lower text.max_tokens"
-            )
-        mask = torch.arange(longest) < lengths[:, None]  # (n, L)
-        ids = torch.full(mask.shape, self.pad_id)
-        ids[mask] = torch.from_numpy(batch.ids).long()
-        inputs = {"input_ids": ids, "attention_mask": mask.long()}
-        if batch.type_ids is not None:
-            inputs["token_type_ids"] = torch.zeros_like(ids)
-            inputs["token_type_ids"][mask] = torch.from_numpy(batch.type_ids).long()
-        inputs = {name: value.to(device) for name, value in inputs.items()}
-        hidden = self.model(**inputs).last_hidden_state  # (n, L, dim)
-        mask = mask.to(device)[:, :, None]
-        if self.pooling == "cls":
-            pooled = hidden[:, 0].float()
-        elif self.pooling == "max":
-            pooled = hidden.masked_fill(~mask, -torch.inf).amax(1).float()
-        else:
-            pooled = (hidden.float() * mask).sum(1) / mask.sum(1)
-        return nn.functional.normalize(pooled, dim=-1)
 
 
 class Towers(nn.Module):
@@ -100,12 +63,16 @@ class Towers(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
-    def queries(self, batch: TokenBatch) -> Tensor:
-        """Vectors of (head, relation) texts.  # (n, dim)"""
+    def pack(self, batch: TokenBatch) -> Packed:
+        """A batch as tensors, ready to be copied to the device: do it on the prefetch thread; both towers take it."""
+        return self.query.pack(batch)
+
+    def queries(self, batch: TokenBatch | Packed) -> Tensor:
+        """Vectors of (head, relation) texts, length one, float32, differentiable.  # (n, dim)"""
         return self.query(batch)
 
-    def entities(self, batch: TokenBatch) -> Tensor:
-        """Vectors of entity texts.  # (n, dim)"""
+    def entities(self, batch: TokenBatch | Packed) -> Tensor:
+        """Vectors of entity texts, length one, float32, differentiable.  # (n, dim)"""
         return self.entity(batch)
 
     def encode_queries(self, batch: TokenBatch, **options: Any) -> Float32:

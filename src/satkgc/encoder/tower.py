@@ -1,0 +1,105 @@
+"""One tower: a language model whose forward runs over packed tokens where it can, and padded ones where it must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from satkgc.encoder.architecture import first_position, layer_weights, supports
+from satkgc.encoder.attention import Attention, plan_attention
+from satkgc.encoder.block import block, drop
+from satkgc.encoder.config import EncoderConfig
+from satkgc.encoder.packed import Packed
+from satkgc.encoder.pooling import pool_packed, pool_padded
+from satkgc.errors import SatkgcError
+from satkgc.text import TokenBatch
+
+
+class Tower(nn.Module):
+    """Texts to vectors of length one; a pure function of the batch and torch's random state."""
+
+    def __init__(self, model: Any, config: EncoderConfig, pad_id: int) -> None:
+        super().__init__()
+        self.model = model
+        self.pooling = config.pooling
+        self.pad_id = pad_id
+        self.packed = config.forward == "packed" and supports(model)
+        self._first = first_position(model) if self.packed else 0
+        self._block = torch.compile(block) if config.compile else block
+        self.attention = config.attention
+        self._compiled = config.compile
+
+    def pack(self, batch: TokenBatch) -> Packed:
+        """The batch as tensors, ready to be copied to the tower's device; for a prefetch thread."""
+        longest, limit = int(batch.lengths.max(initial=0)), self._longest()
+        if longest > limit:
+            what = f"a text of {longest} tokens, but the backbone reads {limit}"
+            raise SatkgcError(what, remedy=f"set text.max_tokens to {limit} or less")
+        if self.model.device.type != "cuda":
+            return Packed.of(batch)
+        return Packed.of(batch, round_to=256).pin()
+
+    def forward(self, batch: TokenBatch | Packed) -> Tensor:
+        """Encode texts; differentiable.  # (n, dim) float32"""
+        packed = self.pack(batch) if isinstance(batch, TokenBatch) else batch
+        packed = packed.to(self.model.device, non_blocking=True)
+        if self.packed:
+            return pool_packed(self._forward_packed(packed), packed, self.pooling)
+        return self._forward_padded(packed)
+
+    def _forward_packed(self, batch: Packed) -> Tensor:
+        """The transformer over the tokens alone.  # (T, dim)"""
+        model, config, device = self.model, self.model.config, self.model.device
+        autocast = torch.is_autocast_enabled(device.type)
+        dtype = torch.get_autocast_dtype(device.type) if autocast else torch.float32
+        dropout = config.hidden_dropout_prob if self.training else 0.0
+        with torch.autocast(device.type, enabled=False):  # precision is chosen here, op by op
+            attention_dropout = config.attention_probs_dropout_prob if self.training else 0.0
+            how = plan_attention(batch, model, attention_dropout, dtype, self.attention)
+            layers = layer_weights(model)
+            seeds = torch.zeros(len(layers) + 1, 3, dtype=torch.int32, device=device)
+            if self.training:
+                seeds.random_()
+            x = self._embed(batch, dropout, seeds[-1, 0]).to(dtype)
+            for weights, seed in zip(layers, seeds, strict=False):
+                if self._compiled:
+                    _mark_dynamic(x, how)
+                x = self._block(x, weights, how, config.layer_norm_eps, dropout, seed)
+        return x
+
+    def _embed(self, batch: Packed, dropout: float, seed: Tensor) -> Tensor:
+        parts = self.model.embeddings
+        x = functional.embedding(batch.ids, parts.word_embeddings.weight)
+        x = x + functional.embedding(batch.positions + self._first, parts.position_embeddings.weight)
+        if hasattr(parts, "token_type_embeddings"):
+            types = torch.zeros_like(batch.ids) if batch.types is None else batch.types
+            x = x + functional.embedding(types, parts.token_type_embeddings.weight)
+        return drop(parts.LayerNorm(x), dropout, seed)
+
+    def _forward_padded(self, batch: Packed) -> Tensor:
+        """The library's own forward, for architectures the packed one does not know."""
+        inside = batch.slots.new_zeros(len(batch) * batch.width, dtype=torch.bool)
+        slots = batch.slots[: batch.tokens]
+        inside = inside.index_fill(0, slots, True).view(len(batch), batch.width)
+
+        def table(values: Tensor, empty: int) -> Tensor:
+            flat = values.new_full((inside.numel(),), empty)
+            return flat.index_copy(0, slots, values[: batch.tokens]).view(inside.shape)
+
+        inputs = {"input_ids": table(batch.ids, self.pad_id), "attention_mask": inside.long()}
+        if batch.types is not None:
+            inputs["token_type_ids"] = table(batch.types, 0)
+        return pool_padded(self.model(**inputs).last_hidden_state, inside, self.pooling)
+
+    def _longest(self) -> int:
+        limit = int(getattr(self.model.config, "max_position_embeddings", 0)) or 1 << 30
+        return limit - self._first if self.packed else limit
+
+
+def _mark_dynamic(x: Tensor, how: Attention) -> None:
+    """Tell the compiler which sizes change from batch to batch, so that it compiles once."""
+    for tensor in (x, how.slots, how.starts, *(() if how.fused or how.bias is None else (how.bias,))):
+        torch._dynamo.maybe_mark_dynamic(tensor, 0)
