@@ -62,10 +62,9 @@ def read_files(name: str, find: Callable[[str], SourceFile | None], options: Rea
 def _columns(file: SourceFile, most: int, exactly: int | None = None) -> tuple[list[pa.ChunkedArray], Where]:
     """The first columns of a file, at most so many, or an error where there must be that many."""
     text = Delimited(file)
-    width = exactly or len(text.first_row())
+    found = len(text.first_row())
+    width = exactly or found
     columns = text.columns(range(min(width, most)), width)
-    if not len(columns[0]):
-        text.first_row()  # says that it is empty
     return columns, lambda row: file.at(text.line_of(row))
 
 

@@ -63,6 +63,12 @@ def _quads(file: SourceFile, stem: Path) -> Iterator[Any]:
             yield from pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
         except SyntaxError as error:
             text = str(error.args[0])
+            if "remote contexts" in text:
+                raise SatkgcError(
+                    "its @context is on the network, where nothing is fetched from",
+                    where=file.shown,
+                    remedy="write the context into the file",
+                ) from None
             if error.lineno is None:
                 where = f"{file.shown}: before byte {stream.tell():,}"
             else:

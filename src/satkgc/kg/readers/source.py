@@ -58,6 +58,9 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def tell(self) -> int:
+        return self._count
+
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
             data = self._stream.read(len(buffer))
