@@ -97,6 +97,7 @@ def test_sampled_candidates_make_ranks_better_but_never_better_than_first():
     assert (few.ranks["tail"].rank() <= full.ranks["tail"].rank()).all()
     assert (few.ranks["tail"].candidates == 11).all()
     assert few.metrics()["both"]["mrr"] > full.metrics()["both"]["mrr"]
+    np.testing.assert_array_equal(full.sampled(10).ranks["head"].rank(), few.ranks["head"].rank())
 
 
 def test_some_rows_are_ranked_as_among_all():

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 
 from satkgc.errors import SatkgcError
-from satkgc.evaluation.candidates import candidate_entities, sample_candidates
+from satkgc.evaluation.candidates import candidate_entities
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.metrics import DIRECTIONS
@@ -90,7 +91,8 @@ def evaluate_with(
             ranking += time.perf_counter() - start
     total = time.perf_counter() - begin
     seconds = {"encoding": total - ranking, "ranking": ranking}
-    return Report(kg, split, triples, config, len(candidates), ranks, seconds)
+    report = Report(kg, split, triples, replace(config, sampled=0), len(candidates), ranks, seconds)
+    return report.sampled(config.sampled) if config.sampled else report
 
 
 def _encode_candidates(
@@ -140,7 +142,7 @@ def _rank(
     if len(candidates) < kg.num_entities:  # places among the candidates instead of entity numbers
         known, answers = known.among(candidates), np.searchsorted(candidates, answers).astype(np.int32)
         bonus = bonus and bonus.among(candidates)
-    ranks = rank_queries(
+    return rank_queries(
         queries,
         vectors,
         answers,
@@ -150,7 +152,6 @@ def _rank(
         memory_mib=_tile_mib(config),
         progress=progress,
     )
-    return sample_candidates(ranks, config.sampled, config.seed, direction) if config.sampled else ranks
 
 
 def _tile_mib(config: EvaluationConfig) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from satkgc.evaluation.breakdown import break_down
+from satkgc.evaluation.candidates import sample_candidates
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.metrics import DIRECTIONS, HITS, measure_directions
 from satkgc.evaluation.ranking import TIES, Ranks
@@ -36,6 +37,12 @@ class Report:
     def metrics(self, ties: str | None = None) -> dict[str, dict[str, float]]:
         """Metrics under "head", "tail" and "both", by the configured tie rule or another."""
         return measure_directions(self.ranks, ties or self.config.ties)
+
+    def sampled(self, candidates: int) -> Report:
+        """The same questions ranked among so many sampled candidates each; see `sample_candidates`."""
+        config = replace(self.config, sampled=candidates)
+        ranks = {side: sample_candidates(part, candidates, config.seed, side) for side, part in self.ranks.items()}
+        return replace(self, config=config, ranks=ranks)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the single ranks."""
