@@ -55,7 +55,7 @@ def assemble(centre, subgraph, random, size, disjoint, triples, order, place, bo
     drawn = 0  # places of `order` shuffled so far: a second look finds them in the same random order
     for keep_disjoint in (disjoint, False):
         looked = 0
-        tries = TRIES * (size - count) if keep_disjoint else len(order)
+        tries = min(TRIES * (size - count), len(order)) if keep_disjoint else len(order)
         block = 0
         while count < size and looked < tries:
             while bounds[block + 1] <= looked:

@@ -70,6 +70,24 @@ def start_entity(triples, ptr, centre, seed, step):  # type: ignore[no-untyped-d
     return h if below(a, b, of_h + of_t)[0] < of_t else t
 
 
+@njit(cache=True, nogil=True, inline="always")  # a call would cost as much as the step
+def advance(home, here, table, edge_ptr, edges, restart, seed, step, index):  # type: ignore[no-untyped-def]
+    """One step of the walk: the (first slot, degree) of where it leads, and the triple walked, -1 for a restart."""
+    a, b, c, d = words(seed, WALK, step, index)
+    if a < restart:
+        return home, np.int64(-1)
+    slot, coin = below(b, c, here[1])
+    slot += here[0]
+    if coin >= table[slot, THRESHOLD]:
+        slot = np.int64(table[slot, ALIAS])
+    triple = np.int64(table[slot, TRIPLE])
+    if triple == PARALLEL:
+        edge = edge_ptr[slot]
+        parallel = np.uint64(edge_ptr[slot + 1] - edge)
+        triple = np.int64(edges[edge + np.int64((d * parallel) >> np.uint64(32))])
+    return (np.int64(table[slot, FIRST]), np.int64(table[slot, DEGREE])), triple
+
+
 @njit(cache=True, nogil=True)
 def walk(start, graph, table, limit, max_steps, restart, seed, step):  # type: ignore[no-untyped-def]
     """The distinct triples of a walk from `start` over the `moves`, at most `limit` (Section 4.1, ii)."""
@@ -78,23 +96,12 @@ def walk(start, graph, table, limit, max_steps, restart, seed, step):  # type: i
     seen = new_set(limit)
     count = 0
     since = 0  # moves since the last new triple
-    home, home_degree = ptr[start], ptr[start + 1] - ptr[start]
-    first, degree = home, home_degree  # where the walker is
-    for i in range(max_steps):  # block i of the counter serves step i of the walk
-        a, b, c, d = words(seed, WALK, step, i)
-        if a < restart:
-            first, degree = home, home_degree
+    home = (ptr[start], ptr[start + 1] - ptr[start])
+    here = home
+    for index in range(max_steps):
+        here, triple = advance(home, here, table, edge_ptr, edges, restart, seed, step, index)
+        if triple < 0:
             continue
-        slot, coin = below(b, c, degree)
-        slot += first
-        if coin >= table[slot, THRESHOLD]:
-            slot = np.int64(table[slot, ALIAS])
-        triple = np.int64(table[slot, TRIPLE])
-        if triple == PARALLEL:
-            edge = edge_ptr[slot]
-            parallel = np.uint64(edge_ptr[slot + 1] - edge)
-            triple = np.int64(edges[edge + np.int64((d * parallel) >> np.uint64(32))])
-        first, degree = np.int64(table[slot, FIRST]), np.int64(table[slot, DEGREE])
         since += 1
         if insert(seen, triple):
             found[count] = triple
