@@ -14,10 +14,12 @@ from typing import Any
 
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
+from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
 from satkgc.text import Texts
 from satkgc.training.config import Config
 from satkgc.training.log import Record, read_log
+from satkgc.training.ranks import Ranks
 from satkgc.training.settings import build
 
 FORMAT = 1
@@ -78,6 +80,19 @@ class Run:
     def texts(self, towers: Towers | None = None) -> Texts:
         """The graph's texts as the model reads them."""
         return Texts(self.kg, (towers or self.towers()).tokenizer, self.config.text)
+
+    def evaluate(
+        self,
+        split: str = "test",
+        config: EvaluationConfig | None = None,
+        *,
+        device: str = "auto",
+        progress: bool = False,
+    ) -> Report:
+        """Rank a split's triples, by the run's own settings of evaluation unless others are given."""
+        towers = self.towers(Ranks.join(device).device)
+        config = config or self.config.evaluation
+        return evaluate(towers, self.texts(towers), self.kg, split, config, progress=progress)
 
     def completer(self, device: str = "cpu") -> Any:
         """Ask it questions: see `satkgc.completion.Completer`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from satkgc.encoder import Towers
@@ -19,15 +17,13 @@ class Validation:
         self.texts = texts
         self.config = config
         self.kg = kg
+        self.rows = None
         if 0 < triples < len(kg.valid):
-            rows = np.random.default_rng(seed).choice(len(kg.valid), triples, replace=False)
-            self.kg = replace(kg, valid=kg.valid[np.sort(rows)])
-            # The filter still knows the answers of all validation triples, and nothing is built again.
-            vars(self.kg).update(adjacency=kg.adjacency, known_train=kg.known_train, known_all=kg.known_all)
+            self.rows = np.sort(np.random.default_rng(seed).choice(len(kg.valid), triples, replace=False))
 
     def __call__(self, towers: Towers) -> dict[str, dict[str, float]]:
         """Metrics under "head", "tail" and "both"."""
-        return evaluate(towers, self.texts, self.kg, "valid", self.config).metrics()
+        return evaluate(towers, self.texts, self.kg, "valid", self.config, rows=self.rows).metrics()
 
 
 def validation_steps(steps: int, times: int) -> frozenset[int]:
