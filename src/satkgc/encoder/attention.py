@@ -12,7 +12,6 @@ from torch.nn import functional
 from satkgc.encoder.architecture import position_bias
 from satkgc.encoder.packed import Packed
 
-
 LONGEST = 128  # tokens of a text: the largest tile whose backward pass fits a GPU's registers
 
 

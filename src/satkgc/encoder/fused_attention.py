@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 PROGRAMS = 1056  # eight for each multiprocessor of a large GPU
+WARPS, STAGES = 4, 2
 
 
 @triton.jit
@@ -138,8 +139,8 @@ def _settings(qkv: Tensor, bias: Tensor | None, heads: int, width: int, dropout:
         "HAS_BIAS": bias is not None,
         "DROPOUT": dropout > 0,
         "PRECISION": "ieee" if qkv.dtype == torch.float32 else "tf32",  # bfloat16 products are exact either way
-        "num_warps": 4 if width <= 64 else 8,
-        "num_stages": 2,
+        "num_warps": WARPS if width <= 64 else 8,
+        "num_stages": STAGES,
     }
 
 

@@ -27,18 +27,18 @@ class Packed:
     starts: Tensor  # (m + 1,) int32 first token of each text, made-up ones included
     slots: Tensor  # (T,) int64 row * width + place: where a token stands in an (m, width) table
     count: int  # n real texts, the first of the m
-    width: int  # longest text, rounded up to a multiple of 8
+    width: int  # of that table: the longest text, or a little more
     tokens: int  # real tokens
 
     def __len__(self) -> int:
         return self.count
 
     @classmethod
-    def of(cls, batch: TokenBatch, round_to: int = 1) -> Packed:
-        """Work out places and slots; with `round_to`, add made-up texts until the token count is its multiple."""
+    def of(cls, batch: TokenBatch, round_tokens: int = 1, round_width: int = 1) -> Packed:
+        """Work out places and slots; the tokens, made-up ones included, and the width are multiples as asked for."""
         longest = int(batch.lengths.max(initial=1))
-        width = -(-longest // 8) * 8
-        ids, positions, slots, starts = _plan(batch.ids, batch.ptr, -len(batch.ids) % round_to, longest, width)
+        width = -(-longest // round_width) * round_width
+        ids, positions, slots, starts = _plan(batch.ids, batch.ptr, -len(batch.ids) % round_tokens, longest, width)
         types = None
         if batch.type_ids is not None:
             types = torch.zeros(len(ids), dtype=torch.int64)

@@ -40,7 +40,8 @@ class Tower(nn.Module):
             raise SatkgcError(what, remedy=f"set text.max_tokens to {limit} or less")
         if self.model.device.type != "cuda":
             return Packed.of(batch)
-        return Packed.of(batch, round_to=256).pin()
+        # Kernels like even numbers: of tokens for matrix products, of places in a text for torch's attention.
+        return (Packed.of(batch, round_tokens=256, round_width=8) if self.packed else Packed.of(batch)).pin()
 
     def forward(self, batch: TokenBatch | Packed) -> Tensor:
         """Encode texts; differentiable.  # (n, dim) float32"""

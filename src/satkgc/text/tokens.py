@@ -39,15 +39,8 @@ class TokenBatch:
 
     def unique(self) -> tuple[TokenBatch, Int64]:
         """The distinct sequences, by first appearance, and for each row which of them it is."""
-        parts = [self.ids.astype(np.int32, copy=False)] + ([] if self.type_ids is None else [self.type_ids])
-        seen: dict[tuple[bytes, ...], int] = {}
-        first: list[int] = []
-        inverse = np.empty(len(self), np.int64)
-        for row in range(len(self)):
-            key = tuple(part[self.ptr[row] : self.ptr[row + 1]].tobytes() for part in parts)
-            inverse[row] = seen.setdefault(key, len(seen))
-            if len(seen) > len(first):
-                first.append(row)
+        none = np.zeros(0, np.uint8)
+        first, inverse = _distinct(self.ptr, self.ids, none if self.type_ids is None else self.type_ids)
         return (self if len(first) == len(self) else self.select(first)), inverse
 
     @staticmethod
@@ -74,3 +67,39 @@ def _gather(rows, ptr, values):  # type: ignore[no-untyped-def]
         for j in range(new_ptr[i + 1] - new_ptr[i]):
             out[new_ptr[i] + j] = values[start + j]
     return new_ptr, out
+
+
+@njit(cache=True, nogil=True)
+def _distinct(ptr, ids, types):  # type: ignore[no-untyped-def]
+    """Rows that are the first of their kind, and for each row which of those it equals: an open hash table."""
+    n = len(ptr) - 1
+    size = 1
+    while size < 2 * n + 1:
+        size *= 2
+    table = np.full(size, -1, np.int64)  # numbers of distinct rows
+    first = np.empty(n, np.int64)
+    inverse = np.empty(n, np.int64)
+    found = 0
+    for row in range(n):
+        start, length = ptr[row], ptr[row + 1] - ptr[row]
+        key = np.uint64(length)
+        for j in range(length):
+            key = (key ^ np.uint64(ids[start + j])) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+        slot = np.int64(key & np.uint64(size - 1))
+        while table[slot] >= 0:
+            other = ptr[first[table[slot]]]
+            same = ptr[first[table[slot]] + 1] - other == length
+            j = 0
+            while same and j < length:
+                same = ids[other + j] == ids[start + j] and (len(types) == 0 or types[other + j] == types[start + j])
+                j += 1
+            if same:
+                break
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            table[slot] = found
+            first[found] = row
+            found += 1
+        inverse[row] = table[slot]
+    return first[:found].copy(), inverse

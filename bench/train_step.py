@@ -1,0 +1,324 @@
+"""How long a training step takes, what it waits for, and what share of the GPU's matrix rate that is.
+
+    python bench/train_step.py --json --backbone FOLDER --graph WN18RR --graph FB15k-237      # one GPU
+    python bench/train_step.py --tiny                                                         # any machine, seconds
+    python bench/train_step.py --backbone FOLDER --graph WN18RR --profile --sweep             # where the time goes
+
+Every variant trains on the batches that the recipe's sampler draws, texts and masks prepared on other threads:
+
+    baseline   three padded passes a step (query, tail, head) of the library's eager forward, as the authors' program
+               has it. The whole batch does not fit one GPU that way, so it goes in shares of --share samples, their
+               gradients added up, where the authors have several GPUs.
+    packed     two passes over real tokens, equal texts once; the fused attention kernel where there is a GPU
+    sdpa       the same with torch's attention on padded texts, compiled
+    compiled   packed, with torch.compile
+    chunked    compiled, with gradient caching in chunks of --chunk-tokens tokens
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gc
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from satkgc.encoder import EncoderConfig, Towers
+from satkgc.encoder.backbone import load_tokenizer
+from satkgc.kg import KnowledgeGraph
+from satkgc.objective import Objective, ObjectiveConfig, Relations
+from satkgc.sampling import Batch, Stream, make_sampler
+from satkgc.text import Texts
+from satkgc.training.collate import Collate, Samples
+from satkgc.training.config import Config
+from satkgc.training.optimizer import clip, make_optimizer
+from satkgc.training.ranks import Ranks
+from satkgc.training.recipes import make_config
+from satkgc.training.step import backward
+
+PEAK = 790e12  # bfloat16 operations a second that large matrix products reach on an H200
+VARIANTS = {
+    "baseline": {"forward": "padded"},
+    "packed": {},
+    "sdpa": {"compile": True, "attention": "sdpa"},
+    "compiled": {"compile": True},
+    "chunked": {"compile": True},
+}
+
+
+def main() -> None:
+    """Measure the variants asked for on each graph and print a table, or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graph", action="append", help="a graph's name or folder; may be repeated")
+    parser.add_argument("--backbone", default="minilm")
+    parser.add_argument("--random", action="store_true", help="random weights in the backbone's shape: as fast")
+    parser.add_argument("--recipe", default="satkgc")
+    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--steps", type=int, default=20, help="timed steps")
+    parser.add_argument("--warmup", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, help="instead of the graph's own")
+    parser.add_argument("--chunk-tokens", type=int, default=32_768)
+    parser.add_argument("--share", type=int, default=256, help="samples of a baseline pass")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--tiny", action="store_true", help="wordnet-sample, a random two-layer MPNet, two steps")
+    parser.add_argument("--profile", action="store_true", help="kernel times of the compiled variant, to stderr")
+    parser.add_argument("--sweep", action="store_true", help="matrix products and attention kernels alone, to stderr")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    figures: dict[str, Any] = {"device": _device(options.device), "torch": torch.__version__}
+    with tempfile.TemporaryDirectory() as folder:
+        if options.tiny:
+            options.graph, options.steps, options.warmup, options.share = ["wordnet-sample"], 2, 1, 16
+            options.batch_size, options.chunk_tokens = options.batch_size or 32, 256
+        figures["backbone"] = Path(options.backbone).name
+        if options.tiny or options.random:
+            options.backbone = random_backbone(options.backbone, options.tiny, folder)
+            figures["backbone"] = "random two-layer MPNet" if options.tiny else f"random {figures['backbone']}"
+        figures["graphs"] = {}
+        for graph in options.graph or ["WN18RR", "FB15k-237"]:
+            found = measure(graph, options)
+            figures["graphs"][found.pop("graph")] = found
+    if options.sweep:
+        from train_kernels import sweep
+
+        figures["sweep"] = sweep(torch.device(options.device))
+    print(json.dumps(figures, indent=None if options.json else 2))
+
+
+def measure(graph: str, options: argparse.Namespace) -> dict[str, Any]:
+    """All variants on one graph, ratios against the baseline timed beside them."""
+    kg = KnowledgeGraph.load(graph)
+    overrides: dict[str, Any] = {"encoder.backbone": options.backbone}
+    if options.batch_size:
+        overrides["sampling.batch_size"] = options.batch_size
+    config = make_config(options.recipe, graph=kg.name, overrides=overrides)
+    began = time.perf_counter()
+    texts = Texts(kg, load_tokenizer(options.backbone, config.encoder), config.text)
+    found: dict[str, Any] = {
+        "graph": kg.name,
+        "batch": config.sampling.batch_size,
+        "tokenising_s": round(time.perf_counter() - began, 2),
+        "variants": {},
+    }
+    for name in options.variants.split(","):
+        try:
+            variant = Variant(name, kg, texts, config, options)
+            found["variants"][name] = variant.time(options)
+            if options.profile and name == "compiled":
+                found["kernels"] = variant.profile()
+        except torch.OutOfMemoryError as error:
+            found["variants"][name] = {"out_of_memory": str(error).splitlines()[0]}
+        variant = None  # type: ignore[assignment]
+        gc.collect()
+        if options.device == "cuda":
+            torch.cuda.empty_cache()
+        print(f"{kg.name} {name}: {json.dumps(found['variants'][name])}", file=sys.stderr)
+    base = found["variants"].get("baseline", {}).get("s_per_step")
+    for figures in found["variants"].values():
+        if base and "s_per_step" in figures:
+            figures["times_baseline"] = round(base / figures["s_per_step"], 2)
+    return found
+
+
+class Variant:
+    """Towers, objective, optimizer and a stream of prepared batches, set up one way."""
+
+    def __init__(
+        self, name: str, kg: KnowledgeGraph, texts: Texts, config: Config, options: argparse.Namespace
+    ) -> None:
+        self.name, self.kg, self.texts, self.config = name, kg, texts, config
+        self.device = torch.device(options.device)
+        self.precision = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        self.share, self.workers = options.share, options.workers
+        torch.manual_seed(0)
+        encoder: EncoderConfig = dataclasses.replace(config.encoder, **VARIANTS[name])  # type: ignore[arg-type]
+        self.towers = Towers.create(encoder).to(self.device).train()
+        self.objective = Objective(config.objective).to(self.device)
+        self.optimizer = make_optimizer(self.towers, self.objective, config.training)
+        self.ranks = Ranks(device=self.device)
+        self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
+        chunk = options.chunk_tokens if name == "chunked" else None
+        self.collate = Collate(kg, texts, config.objective, self.towers.pack, chunk, self.ranks)
+
+    def step(self, item: Any) -> None:
+        """One whole training step."""
+        if self.name == "baseline":
+            self.backward_in_shares(item)
+        else:
+            keep = self.name != "chunked"
+            backward(self.towers, self.objective, item, keep=keep, precision=self.precision, ranks=self.ranks)
+        clip(self.trained, self.config.training.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def prepare(self, batch: Batch) -> Any:
+        """What a step takes, made on another thread."""
+        if self.name != "baseline":
+            return self.collate(batch)
+        heads, directed, tails = _samples(self.kg, batch)
+        shares = []
+        for at in range(0, len(heads), self.share):
+            part = slice(at, at + self.share)
+            passes = (
+                self.texts.queries(heads[part], directed[part], without=tails[part]),
+                self.texts.entities(tails[part], without=heads[part]),
+                self.texts.entities(heads[part], without=tails[part]),
+            )
+            shares.append([self.towers.pack(batch) for batch in passes])
+        return shares
+
+    def backward_in_shares(self, shares: Iterable[Any]) -> None:
+        """Three passes and a loss for each share of the batch."""
+        loss_of = Objective(ObjectiveConfig(mask="none", self_negatives=False)).to(self.device)
+        for queries, tails, heads in shares:
+            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
+                q, t, h = self.towers.queries(queries), self.towers.entities(tails), self.towers.entities(heads)
+            loss = loss_of(q, t, Relations()) + (q * h).sum(1).exp().mean()  # the head is one more negative
+            loss.backward()
+
+    def time(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Seconds a step, the share of them spent waiting for data, peak memory and the matrix rate."""
+        stream = self.stream(options.warmup + options.steps)
+        with stream:
+            began = time.perf_counter()
+            for _ in range(options.warmup):
+                self.step(next(stream))
+            self.wait()
+            start, waited = time.perf_counter(), stream.waited
+            if self.device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats()
+            each, work = [], 0.0
+            for item in stream:
+                work += self.operations(item)
+                self.step(item)
+                each.append(time.perf_counter())
+            self.wait()
+            total = time.perf_counter() - start
+            waited = stream.waited - waited
+        rate = work / total
+        tokens = self.tokens(item)
+        return {
+            "s_per_step": round(total / options.steps, 4),
+            "start_s": round(start - began, 1),
+            "data_wait_share": round(waited / total, 4),
+            "peak_gb": round(self.peak(), 2),
+            "tokens": sum(tokens),
+            "mean_query_tokens": round(tokens[0] / self.texts_in(item)[0], 1),
+            "mean_entity_tokens": round(tokens[1] / self.texts_in(item)[1], 1),
+            "tflops": round(rate / 1e12, 1),
+            "share_of_peak": round(rate / PEAK, 4),
+        }
+
+    def profile(self, steps: int = 3) -> dict[str, Any]:
+        """Where the GPU's time goes, by kind of kernel; the longest kernels go to stderr."""
+        from torch.profiler import ProfilerActivity, profile
+
+        with self.stream(steps + 1) as stream:
+            self.step(next(stream))
+            self.wait()
+            gpu = self.device.type == "cuda"
+            with profile(activities=[ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * gpu) as profiler:
+                for item in stream:
+                    self.step(item)
+                self.wait()
+        averages = profiler.key_averages()
+        print(averages.table(sort_by="self_device_time_total", row_limit=30, max_name_column_width=90), file=sys.stderr)
+        kinds: dict[str, float] = {}
+        for event in averages:
+            if event.device_type != torch.autograd.DeviceType.CPU:
+                kind = _kind(event.key)
+                kinds[kind] = kinds.get(kind, 0.0) + event.self_device_time_total / 1e3 / steps
+        ordered = sorted(kinds.items(), key=lambda pair: -pair[1])
+        return {"ms_per_step": {kind: round(ms, 2) for kind, ms in ordered}}
+
+    def stream(self, steps: int) -> Stream[Any]:
+        """Prepared batches of the recipe's sampler."""
+        sampler = make_sampler(self.kg, self.config.sampling, 0)
+        return Stream(sampler, 0, steps, self.prepare, workers=self.workers, depth=4)
+
+    def wait(self) -> None:
+        """Until the GPU has done everything."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def peak(self) -> float:
+        """Gigabytes: of the GPU, or of the process."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated() / 1e9
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+    def passes(self, item: Any) -> Iterator[tuple[int, Any]]:
+        """The (tower, texts) pairs of a prepared batch."""
+        if self.name == "baseline":
+            yield from ((tower, share[n]) for share in item for n, tower in ((0, 0), (1, 1), (2, 1)))
+        else:
+            samples: Samples = item
+            yield from ((int(not chunk.queries), chunk.packed) for chunk in samples.chunks[0])
+
+    def tokens(self, item: Any) -> list[int]:
+        """Real tokens of queries and of entities."""
+        return [sum(p.tokens for tower, p in self.passes(item) if tower == which) for which in (0, 1)]
+
+    def texts_in(self, item: Any) -> list[int]:
+        """Texts of queries and of entities."""
+        return [sum(len(p) for tower, p in self.passes(item) if tower == which) for which in (0, 1)]
+
+    def operations(self, item: Any) -> float:
+        """Multiplications and additions that forward and backward need for the real tokens; recomputing adds none."""
+        c = self.towers.query.model.config
+        total = 0.0
+        for _, p in self.passes(item):
+            lengths = p.starts[: len(p) + 1].diff().double()
+            linear = 2 * (4 * c.hidden_size**2 + 2 * c.hidden_size * c.intermediate_size) * float(lengths.sum())
+            attention = 4 * c.hidden_size * float((lengths**2).sum())
+            total += 3 * c.num_hidden_layers * (linear + attention)
+        return total
+
+
+def random_backbone(backbone: str, tiny: bool, folder: str) -> str:
+    """A folder with random weights in a backbone's shape, or a two-layer MPNet's, and the backbone's tokenizer."""
+    from transformers import AutoConfig, AutoModel, MPNetConfig
+
+    load_tokenizer(backbone, EncoderConfig()).save_pretrained(folder)
+    shape = MPNetConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+    config = shape if tiny else AutoConfig.from_pretrained(backbone)
+    AutoModel.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def _samples(kg: KnowledgeGraph, batch: Batch) -> tuple[Any, Any, Any]:
+    head, relation, tail = kg.train[batch.triples].T
+    directed = np.concatenate([relation, relation + kg.num_relations])
+    return np.concatenate([head, tail]), directed, np.concatenate([tail, head])
+
+
+KINDS: list[tuple[str, Callable[[str], bool]]] = [
+    ("attention kernel", lambda name: name in ("_forward", "_backward") or "fmha" in name or "attention" in name),
+    ("matrix products", lambda name: any(s in name for s in ("gemm", "cutlass", "nvjet", "xmma", "splitK"))),
+    ("optimizer and clip", lambda name: "multi_tensor" in name or "FusedAdam" in name or "adamw" in name.lower()),
+    ("compiled elementwise", lambda name: name.startswith("triton_")),
+    ("embeddings", lambda name: "embedding" in name.lower() or "segment" in name or "Sort" in name),
+    ("copies", lambda name: "Memcpy" in name or "Memset" in name),
+]
+
+
+def _kind(name: str) -> str:
+    return next((kind for kind, matches in KINDS if matches(name)), "other")
+
+
+def _device(device: str) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+
+
+if __name__ == "__main__":
+    main()
