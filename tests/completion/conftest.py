@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ import pytest
 from satkgc.completion import Completer
 from satkgc.encoder import EncoderConfig, Towers
 from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.text import TextConfig
+from satkgc.training import Config, Run
 
 RELATIONS = ["born in", "capital of", "knows", "near"]
 
@@ -46,13 +44,9 @@ def little_world() -> KnowledgeGraph:
 
 def write_run(folder: Path, kg: KnowledgeGraph, backbone: Path, **encoder: object) -> Path:
     """A run folder as training leaves it, but with untrained towers."""
-    folder.mkdir(parents=True)
-    kg.save(folder / "graph")
-    config = EncoderConfig(backbone=str(backbone), **encoder)  # type: ignore[arg-type]
-    Towers.create(config).save(folder / "model")
-    (folder / "config.json").write_text(
-        json.dumps({"config": {"text": asdict(TextConfig()), "encoder": asdict(config)}})
-    )
+    config = Config(encoder=EncoderConfig(backbone=str(backbone), **encoder))  # type: ignore[arg-type]
+    Run.create(folder, config, kg, "made up")
+    Towers.create(config.encoder).save(folder / "model")
     return folder
 
 

@@ -1,9 +1,210 @@
-"""`satkgc complete`."""
+"""`satkgc complete`, `satkgc propose` and `satkgc prepare`: questions to a trained model."""
 
 from __future__ import annotations
 
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
+
+from satkgc.errors import SatkgcError
+
+if TYPE_CHECKING:
+    from satkgc.completion import Answer
+
+Run = Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.", show_default=False)]
+Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
+
+
+class IndexKind(StrEnum):
+    """How entity vectors are searched."""
+
+    exact = "exact"
+    faiss = "faiss"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
+    """Add the commands to the application."""
+    app.command("complete")(complete)
+    app.command("propose")(propose)
+    app.command("prepare")(prepare)
+
+
+def complete(
+    run: Run,
+    head: Annotated[str | None, typer.Option(help="The head, by id or name.", show_default=False)] = None,
+    relation: Annotated[str | None, typer.Option(help="The relation, by id or name.", show_default=False)] = None,
+    tail: Annotated[str | None, typer.Option(help="The tail, by id or name.", show_default=False)] = None,
+    k: Annotated[int, typer.Option("--k", help="How many answers.")] = 10,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a list of {id, name, score, probability, known}.")
+    ] = False,
+    drop_known: Annotated[bool, typer.Option("--drop-known", help="Leave out what the graph holds already.")] = False,
+    min_probability: Annotated[float | None, typer.Option(help="Only answers at least this likely.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Only answers with at least this cosine.")] = None,
+    among: Annotated[list[str] | None, typer.Option(help="Only this entity; repeat it for several.")] = None,
+    heads_of: Annotated[str | None, typer.Option(help="Only entities that are a head of this relation.")] = None,
+    tails_of: Annotated[str | None, typer.Option(help="Only entities that are a tail of this relation.")] = None,
+    new_name: Annotated[str | None, typer.Option(help="Ask about an entity that the graph never had.")] = None,
+    new_description: Annotated[str, typer.Option(help="And describe it in words.")] = "",
+    questions: Annotated[Path | None, typer.Option(help="Answer a file: .tsv, .csv or .jsonl.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write its answers. (default: print them)")] = None,
+    device: Device = "cpu",
+) -> None:
+    """Complete a triple: give two of head, relation and tail, get the third.
+
+    A new entity (--new-name) stands for the head, or for the tail where a head is given or --relation and nothing
+    else would be left to ask. A file of questions has the columns head, relation, tail with "?" for what is asked, or
+    is JSON lines; its answers are printed or written as JSON lines.
+
+    [bold]Examples[/]
+
+      satkgc complete runs/demo --head dog.n.01 --relation hypernym
+
+      satkgc complete runs/demo --relation hypernym --tail "animal" --k 5 --drop-known --json
+
+      satkgc complete runs/demo --head dog.n.01 --tail cat.n.01
+
+      satkgc complete runs/demo --new-name "robot dog" --new-description "a toy that barks" --relation hypernym
+
+      satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
+    """
+    from satkgc.completion import Completer, NewEntity, Question, Role
+    from satkgc.completion.questions import as_record
+
+    narrow: dict[str, Any] = {"k": k, "drop_known": drop_known, "min_probability": min_probability}
+    narrow |= {"min_score": min_score, "among": tuple(among) if among else None}
+    if heads_of is not None and tails_of is not None:
+        raise SatkgcError("--heads-of and --tails-of at once", remedy="give one of them")
+    if heads_of is not None or tails_of is not None:
+        narrow["role"] = Role(heads_of or tails_of or "", "head" if heads_of is not None else "tail")
+    if questions is not None:
+        if head or relation or tail or new_name:
+            raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
+        _answer_file(Completer.load(run, device), questions, out, narrow)
+        return
+    if out is not None:
+        raise SatkgcError("--out is for a file of questions", remedy="give --questions, or redirect the output")
+    parts: dict[str, Any] = {"head": head, "relation": relation, "tail": tail}
+    if new_name is not None:
+        side = "head" if head is None else "tail"
+        if parts[side] is not None:
+            raise SatkgcError("--new-name with both --head and --tail", remedy="leave the one out that it stands for")
+        parts[side] = NewEntity(new_name, new_description)
+    question = Question(**parts, **narrow)
+    answers = Completer.load(run, device).ask([question])[0]
+    if as_json:
+        print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))
+    else:
+        _show(answers, relation is None)
+
+
+def propose(
+    run: Run,
+    out: Annotated[Path, typer.Argument(help="The file to write: .tsv, .csv, .parquet or .nt.", show_default=False)],
+    n: Annotated[int, typer.Option("--n", "-n", help="How many triples.")] = 1000,
+    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; repeat it for several.")] = None,
+    min_probability: Annotated[float | None, typer.Option(help="Only triples at least this likely.")] = None,
+    precision: Annotated[
+        float | None, typer.Option(help="Only above the probability that had this precision on validation questions.")
+    ] = None,
+    device: Device = "cpu",
+) -> None:
+    """Propose the most likely triples that the graph does not hold, over the whole graph or some relations.
+
+    A proposal that was stopped goes on where it was when the same command is given again.
+
+    [bold]Examples[/]
+
+      satkgc propose runs/demo missing.tsv --n 500
+
+      satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.8
+    """
+    from satkgc.completion import Completer
+
+    completer = Completer.load(run, device)
+    if precision is not None:
+        if completer.asker.calibration is None:
+            raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
+        min_probability = max(min_probability or 0.0, completer.asker.calibration.threshold(precision))
+    count = completer.propose(out, n, relation or None, min_probability)
+    typer.echo(f"{out}: {count:,} triples")
+
+
+def prepare(
+    run: Run,
+    index: Annotated[IndexKind, typer.Option(help="faiss is for millions of entities.")] = IndexKind.exact,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was measured as JSON.")] = False,
+    device: Device = "cpu",
+) -> None:
+    """Make what a run needs to answer: entity vectors, their index, calibrated probabilities.
+
+    The other commands do so by themselves when it is missing; this one makes it anew, or with another index.
+
+    [bold]Examples[/]
+
+      satkgc prepare runs/demo
+
+      satkgc prepare runs/wikidata5m --index faiss --device cuda
+    """
+    from satkgc.completion import Completer
+
+    facts = Completer.prepare(run, device, index.value)
+    if as_json:
+        print(json.dumps(facts, indent=1))
+    else:
+        for name, value in facts.items():
+            typer.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}")
+
+
+def _answer_file(completer: Any, questions: Path, out: Path | None, narrow: dict[str, Any]) -> None:
+    import os
+
+    from satkgc.completion.questions import answer_file, as_json
+
+    if out is None:
+        for question, answers in answer_file(completer, questions, **narrow):
+            print(as_json(question, answers), flush=True)
+        return
+    part = out.with_name(out.name + ".part")
+    count = 0
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            for question, answers in answer_file(completer, questions, **narrow):
+                file.write(as_json(question, answers) + "\n")
+                count += 1
+        os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
+    typer.echo(f"{out}: {count:,} questions answered")
+
+
+def _show(answers: list[Answer], relations: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("#", justify="right")
+    table.add_column("relation" if relations else "answer", overflow="fold")
+    table.add_column("id", overflow="fold")
+    table.add_column("probability", justify="right", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("known")
+    if not relations:
+        table.add_column("description", no_wrap=True, overflow="ellipsis", ratio=1)
+    for place, a in enumerate(answers, 1):
+        chance = "" if a.probability is None else f"{a.probability:.1%}"
+        cells = [str(place), a.name, a.id, chance, f"{a.score:.3f}", "yes" if a.known else ""]
+        table.add_row(*map(_plain, cells), *([] if relations else [_plain(a.description)]))
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table if answers else "no answer passes the filters")
+
+
+def _plain(text: str) -> Any:
+    """Text from data: rich may find no markup in it."""
+    from rich.text import Text
+
+    return Text(text)

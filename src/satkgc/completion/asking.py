@@ -91,6 +91,10 @@ class Asker:
                 answers.append(self._relation_answers(plan, scores, relations, rivals_of))
         return answers
 
+    def check(self, question: Question) -> None:
+        """Look a question's names up and nothing more."""
+        self._plan(question)
+
     def encode(self, queries: Sequence[Query], progress: bool = False) -> Float32:
         """Vectors of queries, those about the graph's entities and those about new text together.  # (q, dim)"""
         if not queries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from satkgc.completion.answer import (
     Question,
     Relation,
 )
+from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker
 from satkgc.completion.evidence import Evidence, find_evidence
-from satkgc.completion.opening import open_run
-from satkgc.completion.prepare import is_prepared, open_prepared, prepare
+from satkgc.completion.prepare import IndexKind, index_checksum, is_prepared, open_prepared, prepare
+from satkgc.completion.propose import propose
 from satkgc.kg import KnowledgeGraph
+from satkgc.training import Run
 
 
 class Completer:
@@ -36,9 +38,24 @@ class Completer:
     @classmethod
     def load(cls, run: str | Path, device: str = "cpu") -> Completer:
         """Open a run folder; what it needs to answer is made on the first call and kept in it."""
-        folder = Path(run)
-        parts = open_run(folder, device)
-        return cls(open_prepared(folder, *parts) if is_prepared(folder) else prepare(folder, *parts), folder)
+        loaded = Run.load(run)
+        towers = loaded.towers(device)
+        parts = loaded.folder, loaded.kg, towers, loaded.texts(towers)
+        return cls(open_prepared(*parts) if is_prepared(loaded.folder) else prepare(*parts), loaded.folder)
+
+    @classmethod
+    def prepare(cls, run: str | Path, device: str = "cpu", index: IndexKind = "exact") -> dict[str, Any]:
+        """Make entity vectors, index and calibration anew; tells what was measured."""
+        loaded = Run.load(run)
+        towers = loaded.towers(device)
+        asker = prepare(loaded.folder, loaded.kg, towers, loaded.texts(towers), index)
+        facts: dict[str, Any] = {"entities": len(asker.vectors), "dim": asker.vectors.dim, "index": index}
+        if isinstance(asker.index, FaissIndex):
+            facts["recall@10"] = asker.index.recall
+        if asker.calibration is not None:
+            facts |= {"calibration questions": asker.calibration.questions}
+            facts |= {"calibration error": asker.calibration.ece, "of first answers": asker.calibration.ece_first}
+        return facts
 
     @property
     def kg(self) -> KnowledgeGraph:
@@ -68,6 +85,21 @@ class Completer:
         """Why (head, relation, tail): similar known triples, a shortest path, the texts that were compared."""
         names = self.asker.names
         return find_evidence(self.asker, names.subject(head), names.relation(relation), names.subject(tail), k)
+
+    def propose(
+        self,
+        out: str | Path,
+        n: int = 1000,
+        relations: Sequence[str] | None = None,
+        min_probability: float | None = None,
+    ) -> int:
+        """Write the `n` most likely missing triples of the graph, or of some relations, to .tsv, .csv, .parquet or .nt.
+
+        A call that was stopped goes on where it was when it is made again. Returns how many were written.
+        """
+        chosen = None if relations is None else [self.asker.names.relation(r) for r in relations]
+        signature = index_checksum(self.run)
+        return propose(self.asker, Path(out), n, chosen, min_probability, signature)
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""

@@ -63,6 +63,11 @@ def is_prepared(run: Path) -> bool:
     return (run / "index" / "index.json").is_file()
 
 
+def index_checksum(run: Path) -> str:
+    """The checksum of the model that the run's index was made with."""
+    return str(_facts(run / "index" / "index.json").get("model"))
+
+
 def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -> Asker:
     """Open what `prepare` wrote, if it belongs to this run's model and graph."""
     folder = run / "index"

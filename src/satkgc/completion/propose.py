@@ -1,0 +1,162 @@
+"""The most likely missing triples of a graph: ask every sensible question, keep the best N, write them in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from satkgc.completion.asking import Asker
+from satkgc.completion.calibration import RIVALS
+from satkgc.completion.triples_out import Row, check_ending, write_triples
+from satkgc.completion.vectors import Float32
+from satkgc.errors import SatkgcError
+from satkgc.kg.adjacency import Int64
+from satkgc.kg.vocabulary import Int32
+
+BATCH = 1024  # questions asked at once
+SAVE_SECONDS = 15.0  # between two notes of how far it got
+MOST = 10_000_000  # triples kept: what fits into memory with ease
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The N best triples so far, best first; where a run has no calibration, `worth` is the score."""
+
+    triples: Int32  # (n, 3)
+    scores: Float32  # (n,)
+    worth: Float32  # (n,)
+
+    def merge(self, triples: Int32, scores: Float32, worth: Float32, n: int, keys: tuple[int, int]) -> Best:
+        """With more triples; of one that both its questions bring up, the higher worth counts."""
+        triples = np.concatenate([self.triples, triples])
+        scores, worth = np.concatenate([self.scores, scores]), np.concatenate([self.worth, worth])
+        key = _key(triples, *keys)
+        order = np.lexsort((key, -scores, -worth))
+        _, first = np.unique(key[order], return_index=True)  # the best of each triple, by key
+        order = order[np.sort(first)][:n]
+        return Best(triples[order], scores[order], worth[order])
+
+
+def propose(
+    asker: Asker,
+    out: Path,
+    n: int = 1000,
+    relations: Sequence[int] | None = None,
+    min_probability: float | None = None,
+    signature: str = "",
+) -> int:
+    """Write the `n` most likely triples that the graph does not hold; returns how many there are.
+
+    For every chosen relation, tails are asked for of each entity that is its head somewhere, and heads of each that is
+    its tail somewhere. How far it got is kept beside the output, so that a call that was stopped goes on.
+    """
+    check_ending(out)
+    if not 1 <= n <= MOST:
+        raise SatkgcError(f"n is {n}", remedy=f"ask for 1 to {MOST:,} triples")
+    if out.exists():
+        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
+    if min_probability is not None and asker.calibration is None:
+        raise SatkgcError("this run has no probabilities", remedy="leave the least probability out")
+    size = asker.kg.num_relations
+    chosen = range(size) if relations is None else sorted(set(relations))
+    work = [(d, start) for r in chosen for d in (r, r + size) for start in range(0, len(_askers(asker, d)), BATCH)]
+    asked = json.dumps({"run": signature, "n": n, "relations": list(chosen), "least": min_probability, "batch": BATCH})
+    state = _State(out.with_name(out.name + ".state.npz"), asked)
+    done, best = state.open()
+    quiet = not sys.stderr.isatty()
+    with Progress(console=Console(file=sys.stderr), transient=True, disable=quiet) as bar:
+        task = bar.add_task("proposing", total=len(work), completed=done)
+        saved = time.monotonic()
+        for directed, start in work[done:]:
+            best = _ask(asker, directed, start, best, n, min_probability)
+            done += 1
+            bar.advance(task)
+            if time.monotonic() - saved > SAVE_SECONDS:
+                state.save(done, best)
+                saved = time.monotonic()
+    count = write_triples(out, _rows(asker, best))
+    state.file.unlink(missing_ok=True)
+    return count
+
+
+def _askers(asker: Asker, directed: int) -> Int32:
+    """The entities of which a directed relation is asked."""
+    size = asker.kg.num_relations
+    return asker.names.members(directed % size, "head" if directed < size else "tail", None)
+
+
+def _ask(asker: Asker, directed: int, start: int, best: Best, n: int, least: float | None) -> Best:
+    size = asker.kg.num_relations
+    queries = [(int(entity), directed) for entity in _askers(asker, directed)[start : start + BATCH]]
+    rivals = asker.rivals(queries, asker.encode(queries))
+    width = min(RIVALS, len(asker.index))
+    scores, ids = np.full((len(queries), width), -np.inf, np.float32), np.zeros((len(queries), width), np.int32)
+    for i, near in enumerate(rivals):
+        scores[i, : len(near.ids)], ids[i, : len(near.ids)] = near.scores, near.ids
+    worth = scores
+    if asker.calibration is not None:
+        worth = asker.calibration.probability(scores, scores, True).astype(np.float32)
+    floor = best.worth[-1] if len(best.worth) == n else -np.inf
+    keep = np.isfinite(scores) & (worth >= floor) & (worth >= (-np.inf if least is None else least))
+    row, column = np.nonzero(keep)
+    subject = np.array([entity for entity, _ in queries], np.int32)[row]
+    relation = np.full(len(row), directed % size, np.int32)
+    ends = (subject, ids[row, column]) if directed < size else (ids[row, column], subject)
+    triples = np.stack([ends[0], relation, ends[1]], 1)
+    return best.merge(triples, scores[row, column], worth[row, column], n, (size, len(asker.index)))
+
+
+def _key(triples: Int32, num_relations: int, num_entities: int) -> Int64:
+    """One number for each triple, in their order by head, relation, tail."""
+    wide = triples.astype(np.int64)
+    return (wide[:, 0] * num_relations + wide[:, 1]) * num_entities + wide[:, 2]
+
+
+def _rows(asker: Asker, best: Best) -> Iterator[list[Row]]:
+    """Ids and names, some thousands at a time: they are never all in memory."""
+    names, relations, told = asker.names, asker.kg.relations, asker.calibration is not None
+    for start in range(0, len(best.triples), 8192):
+        part = slice(start, start + 8192)
+        batch: list[Row] = []
+        for (h, r, t), score, worth in zip(
+            best.triples[part].tolist(), best.scores[part], best.worth[part], strict=True
+        ):
+            ids = names.id(h), relations.id(r), names.id(t)
+            words = names.name(h), relations.name(r), names.name(t)
+            batch.append((*ids, *words, float(score), float(worth) if told else None))
+        yield batch
+
+
+class _State:
+    """How far a proposal got, in a file beside its output."""
+
+    def __init__(self, file: Path, asked: str) -> None:
+        self.file, self.asked = file, asked
+
+    def open(self) -> tuple[int, Best]:
+        """What was saved, if it is of the same question."""
+        if not self.file.exists():
+            return 0, Best(np.empty((0, 3), np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
+        with np.load(self.file, allow_pickle=False) as stored:
+            if str(stored["asked"]) != self.asked:
+                raise SatkgcError(
+                    "an unfinished proposal with other settings is here",
+                    where=self.file,
+                    remedy="repeat those settings to finish it, or remove the file",
+                )
+            return int(stored["done"]), Best(stored["triples"], stored["scores"], stored["worth"])
+
+    def save(self, done: int, best: Best) -> None:
+        part = self.file.with_suffix(".part")
+        with part.open("wb") as file:
+            np.savez(file, asked=self.asked, done=done, triples=best.triples, scores=best.scores, worth=best.worth)
+        os.replace(part, self.file)

@@ -1,0 +1,107 @@
+"""Questions from a file, answers as a stream: files of any length pass through in batches."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from satkgc.completion.answer import Answer, NewEntity, Question, Role
+from satkgc.completion.completer import Completer
+from satkgc.errors import SatkgcError
+
+BATCH = 256
+ASKED = ("", "?")  # what stands in a table for the part that is asked for
+Numbered = tuple[int, Question]
+
+
+def answer_file(completer: Completer, file: Path, **defaults: Any) -> Iterator[tuple[Question, list[Answer]]]:
+    """Read a file's questions and answer them in its order; `defaults` are fields of `Question` that it leaves open."""
+    numbered = read_questions(file, **defaults)
+    while batch := list(islice(numbered, BATCH)):
+        for line, question in batch:
+            try:
+                completer.asker.check(question)
+            except SatkgcError as error:
+                raise SatkgcError(error.what, where=f"{file}:{line}", remedy=error.remedy) from error
+        questions = [question for _, question in batch]
+        yield from zip(questions, completer.ask(questions), strict=True)
+
+
+def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
+    """Questions with their line numbers.
+
+    .tsv and .csv have the columns head, relation, tail, one of them empty or "?"; a first line with these three words
+    is a header. .jsonl has an object a line with the fields of `Question`; a new entity is {"name", "description"}.
+    """
+    read = {".tsv": _table, ".csv": _table, ".jsonl": _objects}.get(file.suffix)
+    if read is None:
+        raise SatkgcError(
+            "cannot tell the form of the questions", where=file, remedy="end the name in .tsv, .csv or .jsonl"
+        )
+    try:
+        for line, given in read(file):
+            try:
+                yield line, Question(**{**defaults, **given})
+            except SatkgcError as error:
+                raise SatkgcError(error.what, where=f"{file}:{line}", remedy=error.remedy) from error
+            except TypeError as error:
+                raise SatkgcError("not a question", where=f"{file}:{line}", remedy=f"fields are {_names()}") from error
+    except UnicodeDecodeError as error:
+        raise SatkgcError("not UTF-8", where=file, remedy="save it as UTF-8") from error
+    except OSError as error:
+        raise SatkgcError(f"cannot read the questions: {error.strerror}", where=file) from error
+
+
+def _table(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+        reader = csv.reader(lines, **(tabs if file.suffix == ".tsv" else {}))  # type: ignore[arg-type]
+        for row in reader:
+            if not row or (reader.line_num == 1 and [cell.lower() for cell in row] == ["head", "relation", "tail"]):
+                continue
+            if len(row) != 3:
+                raise SatkgcError(
+                    f"{len(row)} columns", where=f"{file}:{reader.line_num}", remedy="give head, relation and tail"
+                )
+            parts = zip(("head", "relation", "tail"), row, strict=True)
+            yield reader.line_num, {name: cell for name, cell in parts if cell not in ASKED}
+
+
+def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with file.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                given = json.loads(line)
+                for side in ("head", "tail"):
+                    if isinstance(given.get(side), dict):
+                        given[side] = NewEntity(**given[side])
+                if isinstance(given.get("role"), dict):
+                    given["role"] = Role(**given["role"])
+                if given.get("among") is not None:
+                    given["among"] = tuple(given["among"])
+            except (ValueError, TypeError, AttributeError) as error:
+                remedy = f"write an object a line; fields are {_names()}"
+                raise SatkgcError("not a question", where=f"{file}:{number}", remedy=remedy) from error
+            yield number, given
+
+
+def _names() -> str:
+    return ", ".join(field.name for field in fields(Question))
+
+
+def as_json(question: Question, answers: list[Answer]) -> str:
+    """One line: what was asked, and the answers."""
+    asked = {name: value for name, value in asdict(question).items() if name in ("head", "relation", "tail") and value}
+    return json.dumps({"question": asked, "answers": [as_record(answer) for answer in answers]}, ensure_ascii=False)
+
+
+def as_record(answer: Answer) -> dict[str, Any]:
+    """An answer as the command line prints it."""
+    return {name: getattr(answer, name) for name in ("id", "name", "score", "probability", "known")}

@@ -1,0 +1,78 @@
+"""Write scored triples to a file as they come: TSV, CSV, Parquet or N-Triples, by the file's ending."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from satkgc.errors import SatkgcError
+
+COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name", "score", "probability"]
+SCHEMA = pa.schema(
+    [(name, pa.string()) for name in COLUMNS[:6]] + [("score", pa.float32()), ("probability", pa.float32())]
+)
+IRI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|^`\\]+", re.IGNORECASE)
+SAFE = "!~*'()"  # as the web page writes ids
+ENDINGS = (".tsv", ".csv", ".parquet", ".nt")
+Row = tuple[str, str, str, str, str, str, float, float | None]
+
+
+def check_ending(out: Path) -> None:
+    """Refuse a file whose form cannot be told."""
+    if out.suffix not in ENDINGS:
+        raise SatkgcError(f"cannot tell the form of {out.name!r}", remedy=f"end its name in {', '.join(ENDINGS)}")
+
+
+def write_triples(out: Path, batches: Iterable[list[Row]]) -> int:
+    """Write rows, a batch at a time, and put the file in place when it is whole; returns how many there were."""
+    check_ending(out)
+    part = out.with_name(out.name + ".part")
+    write = {".parquet": _parquet, ".nt": _ntriples}.get(out.suffix, _delimited)
+    count = write(part, batches, out.suffix)
+    os.replace(part, out)
+    return count
+
+
+def iri(kind: str, id: str) -> str:
+    """An id as an IRI: as it is where it is one, else below `urn:satkgc:`, from where it can be read back."""
+    return id if IRI.fullmatch(id) else f"urn:satkgc:{kind}:{quote(id, safe=SAFE)}"
+
+
+def _delimited(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
+    count = 0
+    with part.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t", lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for rows in batches:
+            writer.writerows([*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}"] for row in rows)
+            count += len(rows)
+    return count
+
+
+def _parquet(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
+    count = 0
+    with pq.ParquetWriter(part, SCHEMA) as writer:
+        for rows in batches:
+            columns: list[Any] = list(zip(*rows, strict=True)) if rows else [[]] * len(COLUMNS)
+            writer.write_table(pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], SCHEMA))
+            count += len(rows)
+    return count
+
+
+def _ntriples(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
+    count = 0
+    with part.open("w", encoding="utf-8") as file:
+        for rows in batches:
+            file.writelines(
+                f"<{iri('entity', h)}> <{iri('relation', r)}> <{iri('entity', t)}> .\n" for h, r, t, *_ in rows
+            )
+            count += len(rows)
+    return count
