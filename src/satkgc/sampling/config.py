@@ -39,7 +39,7 @@ class SamplingConfig:
     walk_steps: int = 1_000_000  # a walk that has not found M by then ends; the authors' walks: 15,000 in all
     restart: float = 1 / 25  # p_r
     entity_disjoint: bool = False  # the authors: a triple enters only if neither end is in the batch yet
-    random_share: float = 0.0  # share of a subgraph batch that random triples replace (Appendix G)
+    random_share: float = 0.0  # share of a subgraph batch that random triples replace (Appendix H)
     epoch_rule: EpochRule = "paper"  # steps an epoch: |T|/|B|, or "authors": |T|/(|B|/2)
     distances: DistanceScope = "graph"  # hops from the centre's head: see `distance`
     mcmc: McmcConfig = field(default_factory=McmcConfig)
