@@ -12,6 +12,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.readers.source import SourceFile, most_unpacked
 
 ROWS = 1 << 16  # in a batch
+DAMAGE = (pa.ArrowException, OSError, ValueError)  # the last for names that are not UTF-8
 
 
 class ParquetTable:
@@ -22,10 +23,8 @@ class ParquetTable:
         try:
             self._parquet = pq.ParquetFile(file.path)
             self.names: list[str] = self._parquet.schema_arrow.names
-        except (pa.ArrowException, OSError) as error:
+        except DAMAGE as error:
             self._refuse(error)
-        if not self._parquet.metadata.num_rows:
-            raise SatkgcError("the table has no rows", where=file.shown, remedy="put rows in it")
 
     def where(self, row: int) -> str:
         """The place that a message names."""
@@ -50,8 +49,10 @@ class ParquetTable:
                         remedy="if you trust it, write it again without compression",
                     )
                 batches.append(batch)
-        except (pa.ArrowException, OSError) as error:
+        except DAMAGE as error:
             self._refuse(error)
+        if not sum(len(batch) for batch in batches):  # what the file says of itself may be wrong
+            raise SatkgcError("the table has no rows", where=self._file.shown, remedy="put rows in it")
         table = pa.Table.from_batches(batches)
         return [self._as_text(table.column(name), name) for name in names]
 

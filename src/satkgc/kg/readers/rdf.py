@@ -62,7 +62,7 @@ def _quads(file: SourceFile, stem: Path) -> Iterator[Any]:
             # Relative IRIs are resolved against the file's name alone, so that ids do not depend on where it lies.
             yield from pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
         except SyntaxError as error:
-            text = str(error.args[0])
+            text = " ".join(str(error.args[0]).split())
             if "remote contexts" in text:
                 raise SatkgcError(
                     "its @context is on the network, where nothing is fetched from",
