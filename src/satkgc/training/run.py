@@ -132,7 +132,9 @@ def _version() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the program, where it runs from a checkout."""
+    """The commit of the program, where it runs from a checkout; a copy of one may be told by SATKGC_COMMIT."""
+    if told := os.environ.get("SATKGC_COMMIT"):
+        return told
     try:
         command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
