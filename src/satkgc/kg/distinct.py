@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from satkgc.kg.kernels import counting_sort
+from satkgc.kg.adjacency import as_triples
+from satkgc.kg.kernels import counting_sort, sorted_by
 from satkgc.kg.vocabulary import Int32
 
 
 def distinct(triples: Int32, num_entities: int, num_relations: int) -> Int32:
     """The triples without repeats, each where it first stood; in linear time."""
-    first = _first_of_each(np.ascontiguousarray(triples), num_entities, num_relations)
-    return triples if first.all() else triples[first]
+    triples = as_triples(triples)
+    _, relations, _ = sorted_by(triples, 0, 2, num_entities)
+    if len(relations) == len(triples):  # as most often
+        return triples
+    return triples[_first_of_each(triples, num_entities, num_relations)]
 
 
 @njit(cache=True, nogil=True)

@@ -22,7 +22,7 @@ from numba import njit
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.kernels import counting_sort
+from satkgc.kg.kernels import LOW, sort_buckets
 from satkgc.kg.vocabulary import Int32
 
 log = logging.getLogger("satkgc.kg")
@@ -76,18 +76,38 @@ def _ranks(order: Int32) -> Int32:
 
 def _transductive(graph: KnowledgeGraph, wanted: tuple[int, int], rng: np.random.Generator) -> np.ndarray:  # (T,) side
     ranks = _ranks(graph.entities.id_order)
-    head, tail = ranks[graph.train[:, 0]], ranks[graph.train[:, 2]]
-    low, high = np.minimum(head, tail), np.maximum(head, tail)
-    order = np.arange(len(low), dtype=np.int32)
-    order = counting_sort(low, counting_sort(high, order, len(ranks)), len(ranks))
-    low, high, relation = low[order], high[order], graph.train[order, 1]
-    starts = np.flatnonzero(np.diff(low, prepend=-1) | np.diff(high, prepend=-1))
-    pairs = rng.permutation(len(starts))
+    order, low, high, starts = _by_pair(graph.train, ranks)
+    pairs = rng.permutation(len(starts) - 1)
     side = np.zeros(len(order), np.uint8)
     side[order] = _hold_out_pairs(
-        low, high, relation, np.append(starts, len(order)), pairs, len(ranks), graph.num_relations, *wanted
+        low, high, graph.train[order, 1], starts, pairs, len(ranks), graph.num_relations, *wanted
     )
     return side
+
+
+@njit(cache=True, nogil=True)
+def _by_pair(triples, ranks):  # type: ignore[no-untyped-def]
+    """The triples in the order of their two entities' ranks, the lower and the higher rank, and each pair's start."""
+    ptr = np.zeros(len(ranks) + 1, np.int64)
+    for i in range(len(triples)):
+        ptr[min(ranks[triples[i, 0]], ranks[triples[i, 2]]) + 1] += 1
+    ptr = np.cumsum(ptr)
+    at = ptr[:-1].copy()
+    packed = np.empty(len(triples), np.int64)  # (higher, triple) by lower
+    for i in range(len(triples)):
+        head, tail = ranks[triples[i, 0]], ranks[triples[i, 2]]
+        low = min(head, tail)
+        packed[at[low]] = (np.int64(max(head, tail)) << 32) | i
+        at[low] += 1
+    sort_buckets(packed, ptr)
+    lower = np.empty(len(triples), np.int32)
+    first = np.empty(len(triples), np.bool_)
+    for low in range(len(ranks)):
+        for i in range(ptr[low], ptr[low + 1]):
+            lower[i] = low
+            first[i] = i == ptr[low] or packed[i] >> 32 != packed[i - 1] >> 32
+    starts = np.append(np.flatnonzero(first), len(triples))
+    return (packed & LOW).astype(np.int32), lower, (packed >> 32).astype(np.int32), starts
 
 
 @njit(cache=True, nogil=True)

@@ -110,16 +110,16 @@ def _number(
     cells = pa.chunked_array([chunk for column in flat for chunk in column.chunks], pa.large_string())
     ids = names = descriptions = None
     if listing is not None:
-        ids, names, descriptions = _check_listing(kind, listing, options)
+        ids, names, descriptions = check_listing(kind, listing, options)
     if ids is None or options.unlisted == "add":
         seen = pc.unique(cells)
         if ids is not None:
             new = seen.filter(pc.invert(pc.is_in(seen, ids)))
             names = pa.concat_arrays([names, readable_names(new)])
-            descriptions = pa.concat_arrays([descriptions, _blank(len(new))])
+            descriptions = pa.concat_arrays([descriptions, blank(len(new))])
             ids = pa.concat_arrays([ids, new])
         else:
-            ids, names, descriptions = seen, readable_names(seen), _blank(len(seen))
+            ids, names, descriptions = seen, readable_names(seen), blank(len(seen))
     codes = pc.index_in(cells, value_set=ids)
     if codes.null_count:
         assert listing is not None
@@ -135,7 +135,8 @@ def _number(
     return result, Vocabulary.build(kind, ids, names, descriptions)
 
 
-def _check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa.Array, pa.Array, pa.Array]:
+def check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Ids, names and descriptions, each in one piece, distinct and with a text where that is asked for."""
     _refuse_empty(listing.ids, f"the {kind}'s id", listing.where)
     ids = _one_chunk(listing.ids)
     if len(pc.unique(ids)) < len(ids):
@@ -146,7 +147,7 @@ def _check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[p
             where=listing.where(second),
             remedy=f"keep one of the two; the first is at {listing.where(int(codes[second]))}",
         )
-    descriptions = _blank(len(ids)) if listing.descriptions is None else _trimmed(listing.descriptions)
+    descriptions = blank(len(ids)) if listing.descriptions is None else _trimmed(listing.descriptions)
     if listing.names is None:
         return ids, readable_names(ids), descriptions
     names = _trimmed(listing.names)
@@ -235,5 +236,6 @@ def _trimmed(column: pa.ChunkedArray) -> pa.Array:
     return pc.utf8_trim_whitespace(pc.fill_null(_one_chunk(column), ""))
 
 
-def _blank(count: int) -> pa.Array:
+def blank(count: int) -> pa.Array:
+    """So many empty texts."""
     return pa.repeat(pa.scalar("", pa.large_string()), count)

@@ -17,6 +17,13 @@ USUAL = {
     "description": ("description", "definition", "text", "gloss", "comment", "abstract"),
 }
 
+# What the cells of a split column may say.
+SPLIT_VALUES = {
+    "train": ("train", "training"),
+    "valid": ("valid", "validation", "val", "dev"),
+    "test": ("test", "testing"),
+}
+
 Columns = dict[str, int | None]
 
 

@@ -16,18 +16,15 @@ import pyarrow.compute as pc
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.readers.assemble import Listing, Triples, Where, assemble
-from satkgc.kg.readers.columns import is_header, locate
+from satkgc.kg.readers import streamed
+from satkgc.kg.readers.assemble import Listing, Triples, Where, assemble, blank, check_listing, finish
+from satkgc.kg.readers.columns import SPLIT_VALUES, is_header, locate
 from satkgc.kg.readers.delimited import Delimited
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.parquet import ParquetTable
+from satkgc.kg.readers.readable import readable_names
 from satkgc.kg.readers.source import SourceFile
-
-SPLIT_VALUES = {
-    "train": ("train", "training"),
-    "valid": ("valid", "validation", "val", "dev"),
-    "test": ("test", "testing"),
-}
+from satkgc.kg.vocabulary import Vocabulary
 
 
 def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
@@ -35,11 +32,32 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
     given = {
         "head": options.head, "relation": options.relation, "tail": options.tail, "split": options.split_column,
     }  # fmt: skip
+    if (graph := _read_listed(source, given, options)) is not None:
+        return graph
     columns, where = _read_columns(source, given, ("head", "relation", "tail"))
     splits = _divide(columns, where)
     entities = _listing(options.entities, options) if options.entities else None
     relations = _listing(options.relations, options) if options.relations else None
     return assemble(options.name or source.name.partition(".")[0], splits, entities, relations, options)
+
+
+def _read_listed(source: Path, given: dict[str, str | None], options: ReadOptions) -> KnowledgeGraph | None:
+    """The way for large graphs (see streamed.py), where it is open."""
+    if options.entities is None or options.unlisted != "error" or source.suffix.lower() != ".parquet":
+        return None
+    file = SourceFile.of(source)
+    table = ParquetTable(file)
+    found = locate(table.names, given, ("head", "relation", "tail"), file.shown, header=True)
+    columns = {role: table.names[place] for role, place in found.items() if place is not None}
+    entity = check_listing("entity", _listing(options.entities, options), options)
+    relation = check_listing("relation", _listing(options.relations, options), options) if options.relations else None
+    numbered = streamed.number(source, columns, entity[0], relation and relation[0])
+    if numbered is None:
+        return None
+    splits, ids = numbered
+    entities = Vocabulary.build("entity", *entity)
+    relations = Vocabulary.build("relation", *(relation or (ids, readable_names(ids), blank(len(ids)))))
+    return finish(options.name or source.name.partition(".")[0], entities, relations, splits, {}, options)
 
 
 def _listing(source: Path, options: ReadOptions) -> Listing:
