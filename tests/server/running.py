@@ -11,6 +11,8 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+CLIENT = httpx.Client(timeout=30)  # one for all: each new one reads the system's certificates again
+
 
 @contextmanager
 def running(app: FastAPI, ready: bool = True) -> Iterator[str]:
@@ -22,7 +24,7 @@ def running(app: FastAPI, ready: bool = True) -> Iterator[str]:
         until(lambda: server.started)
         url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         if ready:
-            until(lambda: httpx.get(f"{url}/health").status_code == 200)
+            until(lambda: CLIENT.get(f"{url}/health").status_code == 200)
         yield url
     finally:
         server.should_exit = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Event
 
 import httpx
-from running import running, until
+from running import CLIENT, running, until
 
 from satkgc.errors import SatkgcError
 from satkgc.server.app import create_app
@@ -25,16 +25,16 @@ def test_health_says_loading_until_the_model_is_there_and_the_api_says_why() -> 
         return Nothing()
 
     with running(create_app(load), ready=False) as url:
-        health = httpx.get(f"{url}/health")
+        health = CLIENT.get(f"{url}/health")
         assert (health.status_code, health.json()) == (503, {"status": "loading"})
-        answer = httpx.post(f"{url}/api/v1/complete", json={"head": "a", "relation": "b"})
+        answer = CLIENT.post(f"{url}/api/v1/complete", json={"head": "a", "relation": "b"})
         assert (answer.status_code, answer.json()) == (503, {"error": "the model is still loading"})
-        assert httpx.get(f"{url}/").status_code == 200  # the page is there and shows that it waits
-        assert "satkgc_ready 0.0" in httpx.get(f"{url}/metrics").text
+        assert CLIENT.get(f"{url}/").status_code == 200  # the page is there and shows that it waits
+        assert "satkgc_ready 0.0" in CLIENT.get(f"{url}/metrics").text
         go.set()
-        until(lambda: httpx.get(f"{url}/health").json() == {"status": "ready"})
-        assert httpx.post(f"{url}/api/v1/complete", json={"head": "a", "relation": "b"}).json()["answers"] == []
-        assert "satkgc_ready 1.0" in httpx.get(f"{url}/metrics").text
+        until(lambda: CLIENT.get(f"{url}/health").json() == {"status": "ready"})
+        assert CLIENT.post(f"{url}/api/v1/complete", json={"head": "a", "relation": "b"}).json()["answers"] == []
+        assert "satkgc_ready 1.0" in CLIENT.get(f"{url}/metrics").text
 
 
 def test_a_model_that_cannot_be_loaded_is_told_and_hides_its_paths() -> None:
@@ -45,8 +45,8 @@ def test_a_model_that_cannot_be_loaded_is_told_and_hides_its_paths() -> None:
 
     with running(create_app(load, failed=failed.set), ready=False) as url:
         assert failed.wait(30)
-        health = httpx.get(f"{url}/health")
+        health = CLIENT.get(f"{url}/health")
         assert (health.status_code, health.json()) == (503, {"status": "failed"})
-        answer = httpx.get(f"{url}/api/v1/relations")
+        answer = CLIENT.get(f"{url}/api/v1/relations")
         assert answer.status_code == 503
         assert "secret" not in answer.text

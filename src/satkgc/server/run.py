@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import webbrowser
 from pathlib import Path
@@ -25,6 +26,9 @@ def serve(run: Path, settings: Settings, *, open_page: bool = False) -> None:
         app, settings.host, settings.port, log_level="warning", server_header=False, timeout_graceful_shutdown=DRAIN
     )
     server = _Server(config, open_page=open_page)
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        # uvicorn handles them while it runs and sends them again when it has stopped: that second one is nobody's.
+        signal.signal(stop, signal.SIG_IGN)
     try:
         server.run()
     except SystemExit:  # uvicorn's way to say that it could not bind; it has logged why

@@ -1,0 +1,132 @@
+"""The API answers as the completer does, over a real connection."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+
+import httpx
+import pytest
+from running import CLIENT
+
+from satkgc.completion import NewEntity, Question
+
+NEW = {"name": "labradoodle", "description": "a dog bred from a labrador and a poodle"}
+
+
+def post(url: str, path: str, body: object) -> httpx.Response:
+    return CLIENT.post(f"{url}/api/v1/{path}", json=body)
+
+
+def close(given: list[dict], wanted) -> None:  # type: ignore[no-untyped-def]
+    """The same answers; a batch of another shape may round the last bits of a score differently."""
+    wanted = [asdict(answer) for answer in wanted]
+    assert [a["id"] for a in given] == [a["id"] for a in wanted]
+    for one, other in zip(given, wanted, strict=True):
+        numbers = {name: pytest.approx(other[name], abs=1e-5) for name in ("score", "probability") if other[name]}
+        assert one == {**other, **numbers}
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ({"head": "dog", "relation": "hypernym", "k": 3}, "tail"),
+        ({"relation": "hypernym", "tail": "canine", "drop_known": True}, "head"),
+        ({"head": "dog", "tail": "canine"}, "relation"),
+        ({"head": "http://example.org/a b?c=1#d", "relation": "similar to"}, "tail"),
+        ({"head": "ω", "relation": "hypernym", "among": ["dog", "<script>", "../../etc/passwd"]}, "tail"),
+        ({"head": "dog", "relation": "hypernym", "min_score": 0.1, "k": 100}, "tail"),
+    ],
+)
+def test_a_completion_is_the_completers(url: str, completer, body: dict, asked: str) -> None:  # type: ignore[no-untyped-def]
+    answer = post(url, "complete", body)
+    assert answer.status_code == 200
+    assert answer.json()["asked"] == asked
+    question = {**body, "among": tuple(body["among"])} if "among" in body else body
+    close(answer.json()["answers"], completer.ask([Question(**question)])[0])
+
+
+def test_roles_and_new_text_reach_the_completer(url: str, completer) -> None:  # type: ignore[no-untyped-def]
+    body = {"head": NEW, "relation": "hypernym", "role": {"relation": "hypernym", "side": "tail"}}
+    found = post(url, "complete", body).json()["answers"]
+    assert {a["id"] for a in found} == {"canine", "feline", "mammal", "animal", "<script>"}
+    plain = post(url, "complete", {"head": NEW, "relation": "hypernym"}).json()["answers"]
+    close(plain, completer.tails(NewEntity(**NEW), "hypernym"))
+
+
+def test_a_batch_answers_what_it_can_and_says_what_it_cannot(url: str, completer) -> None:  # type: ignore[no-untyped-def]
+    questions = [
+        {"head": "dog", "relation": "hypernym"},
+        {"head": "unicorn", "relation": "hypernym"},
+        {"relation": "similar to", "tail": "wolf"},
+    ]
+    answer = post(url, "batch", {"questions": questions})
+    first, second, third = answer.json()["results"]
+    assert answer.status_code == 200
+    assert "unicorn" in second["error"]
+    assert second["answers"] == []
+    close(first["answers"], completer.tails("dog", "hypernym"))
+    close(third["answers"], completer.heads("similar to", "wolf"))
+    assert (first["error"], third["asked"]) == (None, "head")
+
+
+def test_many_clients_at_once_get_their_own_answers(url: str, completer) -> None:  # type: ignore[no-untyped-def]
+    names = ["dog", "cat", "wolf", "canine", "feline", "mammal", "unknown"] * 8
+    with ThreadPoolExecutor(16) as clients:
+        ask = lambda name: post(url, "complete", {"head": name, "relation": "similar to", "k": 4})  # noqa: E731
+        answers = list(clients.map(ask, names))
+    wanted = {name: completer.tails(name, "similar to", k=4) for name in set(names) - {"unknown"}}
+    for name, answer in zip(names, answers, strict=True):
+        if name == "unknown":
+            assert answer.status_code == 404
+        else:
+            close(answer.json()["answers"], wanted[name])
+    text = CLIENT.get(f"{url}/metrics").text
+    batches = float(text.split("satkgc_batch_size_count ")[1].split()[0])
+    questions = float(text.split("satkgc_batch_size_sum ")[1].split()[0])
+    assert questions > batches  # some were answered together
+
+
+def test_names_that_nobody_or_several_have_come_back_with_candidates(url: str) -> None:
+    unknown = post(url, "complete", {"head": "doog", "relation": "hypernym"})
+    assert unknown.status_code == 404
+    assert "dog" in [one["id"] for one in unknown.json()["suggestions"]]
+    relation = post(url, "complete", {"head": "dog", "relation": "hypernim"})
+    assert relation.status_code == 404
+    assert relation.json()["suggestions"][0]["id"] == "hypernym"
+    several = post(url, "complete", {"head": "bank", "relation": "hypernym"})
+    assert several.status_code == 409
+    assert {one["id"] for one in several.json()["suggestions"]} == {"bank.1", "bank.2"}
+    assert all("\n" not in one.json()["error"] for one in (unknown, relation, several))
+
+
+def test_entities_are_found_and_shown_with_their_neighbours(url: str, completer) -> None:  # type: ignore[no-untyped-def]
+    found = CLIENT.get(f"{url}/api/v1/entities", params={"q": "can", "limit": 2}).json()["entities"]
+    assert found == [asdict(one) for one in completer.search("can", 2)]
+    assert found[0]["id"] == "canine"
+    for id in ("dog", "http://example.org/a b?c=1#d", "<script>", "ω"):
+        detail = CLIENT.get(f"{url}/api/v1/entity", params={"id": id}).json()
+        assert detail["id"] == id
+        assert detail["total"] == len(detail["neighbours"]) > 0
+    one = CLIENT.get(f"{url}/api/v1/entity", params={"id": "mammal", "limit": 1}).json()
+    assert (one["total"], len(one["neighbours"])) == (3, 1)
+
+
+def test_relations_and_info_describe_the_graph(url: str) -> None:
+    relations = CLIENT.get(f"{url}/api/v1/relations").json()["relations"]
+    assert [(r["id"], r["triples"]) for r in relations] == [("hypernym", 7), ("similar to", 4)]
+    info = CLIENT.get(f"{url}/api/v1/info").json()
+    assert (info["graph"], info["entities"], info["relations"], info["triples"]) == ("little <b>world</b>", 14, 2, 11)
+    assert info["calibrated"] is False  # there are no validation triples
+    assert 1 <= len(info["examples"]) <= 14
+
+
+def test_evidence_is_the_completers(url: str, completer) -> None:  # type: ignore[no-untyped-def]
+    given = post(url, "evidence", {"head": "dog", "relation": "hypernym", "tail": "feline", "k": 2}).json()
+    wanted = completer.evidence("dog", "hypernym", "feline", 2)
+    assert [s["head"] for s in given["similar"]] == [s.head for s in wanted.similar]
+    assert [s["target"] for s in given["path"]] == ["canine", "mammal", "feline"]
+    assert (given["query_text"], given["entity_text"]) == (wanted.query_text, wanted.entity_text)
+    fresh = post(url, "evidence", {"head": NEW, "relation": "hypernym", "tail": "dog"}).json()
+    assert fresh["path"] is None
+    assert "labrador" in fresh["query_text"]

@@ -1,0 +1,156 @@
+"""Hostile input is refused with one line, and nothing it says reaches a file, a script or the log of errors."""
+
+from __future__ import annotations
+
+import json
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running import CLIENT, running
+
+from satkgc.server.app import create_app
+from satkgc.server.settings import MAX_BODY, MAX_DESCRIPTION, MAX_K, MAX_QUESTIONS, Settings
+
+ASK = {"head": "dog", "relation": "hypernym"}
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("complete", {"head": "dog"}),
+        ("complete", {**ASK, "tail": "cat"}),
+        ("complete", {**ASK, "k": 0}),
+        ("complete", {**ASK, "k": MAX_K + 1}),
+        ("complete", {**ASK, "k": "5"}),
+        ("complete", {**ASK, "k": True}),
+        ("complete", {**ASK, "k": 1e400}),
+        ("complete", {**ASK, "head": ""}),
+        ("complete", {**ASK, "head": "x" * 2001}),
+        ("complete", {**ASK, "head": ["dog"]}),
+        ("complete", {**ASK, "head": {"name": " "}}),
+        ("complete", {**ASK, "head": {"name": "x", "description": "y" * (MAX_DESCRIPTION + 1)}}),
+        ("complete", {**ASK, "among": ["dog"] * 1001}),
+        ("complete", {**ASK, "min_probability": float("nan")}),
+        ("complete", {**ASK, "unheard_of": 1}),
+        ("complete", {"head": "dog", "tail": "cat", "role": {"relation": "hypernym", "side": "head"}}),
+        ("batch", {"questions": []}),
+        ("batch", {"questions": [ASK] * (MAX_QUESTIONS + 1)}),
+        ("batch", {"questions": [{"head": "dog"}]}),
+        ("evidence", ASK),
+        ("evidence", {**ASK, "tail": "cat", "k": 51}),
+    ],
+)
+def test_a_body_that_does_not_fit_is_told_so_in_one_line(url: str, path: str, body: dict) -> None:
+    assert CLIENT.post(f"{url}/api/v1/complete", content=json.dumps(ASK), headers=JSON).status_code == 200
+    answer = CLIENT.post(f"{url}/api/v1/{path}", content=json.dumps(body), headers=JSON)
+    assert answer.status_code == 422
+    assert list(answer.json()) == ["error"]
+    assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"null", b"[" * 100_000, b'{"k": ' + b"9" * 9_000 + b"}", b'"\\ud800"', b"\xff\xfe", b'{"head": "\\ud800"}'],
+)
+def test_what_is_no_json_is_refused(url: str, content: bytes) -> None:
+    for type in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
+        answer = CLIENT.post(f"{url}/api/v1/complete", content=content, headers={"content-type": type})
+        assert answer.status_code in (400, 422)
+        assert list(answer.json()) == ["error"]
+
+
+def test_a_large_body_is_refused_whatever_it_says_of_its_length(url: str) -> None:
+    large = b" " * (MAX_BODY + 1)
+    assert CLIENT.post(f"{url}/api/v1/complete", content=large, headers=JSON).status_code == 413
+    chunks = (b" " * 65_536 for _ in range(40))  # sent in chunks: no length is given
+    assert CLIENT.post(f"{url}/api/v1/complete", content=chunks, headers=JSON).status_code == 413
+    exact = json.dumps(ASK).encode().ljust(MAX_BODY)
+    assert CLIENT.post(f"{url}/api/v1/complete", content=exact, headers=JSON).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../../../../../../etc/passwd",
+        "/static/..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+        "/static//etc/passwd",
+        "/static/%00",
+        "/api/v1/entity?id=/etc/passwd",
+        "/api/v1/entities/../../etc/passwd",
+    ],
+)
+def test_a_path_reads_no_file(url: str, path: str) -> None:
+    # By hand, since clients tidy paths up before they send them.
+    where = urlsplit(url)
+    with socket.create_connection((where.hostname, where.port), 10) as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: line.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert b"root:" not in answer
+
+
+def test_an_id_that_is_a_path_is_an_id(url: str) -> None:
+    detail = CLIENT.get(f"{url}/api/v1/entity", params={"id": "../../etc/passwd"}).json()
+    assert detail["description"] == "its id is a path"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(min_size=1, max_size=300))
+def test_no_text_makes_the_service_fail(url: str, text: str) -> None:
+    for path, parameters in (("entities", {"q": text}), ("entity", {"id": text})):
+        answer = CLIENT.get(f"{url}/api/v1/{path}", params=parameters)
+        assert answer.status_code < 500
+    body = {"head": {"name": text, "description": text}, "relation": "hypernym"}
+    answer = CLIENT.post(f"{url}/api/v1/complete", json=body)
+    assert answer.status_code == (200 if text.strip() else 422)
+
+
+@pytest.mark.parametrize("path", ["/", "/static/app.js", "/health", "/metrics", "/api/v1/relations", "/nowhere"])
+def test_every_answer_carries_the_security_headers(url: str, path: str) -> None:
+    headers = CLIENT.get(url + path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_token_is_asked_for_and_the_page_and_health_are_not_behind_it(completer) -> None:  # type: ignore[no-untyped-def]
+    with running(create_app(lambda: completer, Settings(token="geheim-ω"))) as url:
+        for headers in ({}, {"authorization": "Bearer geheim"}, {"authorization": "Basic geheim-ω".encode()}):
+            for answer in (
+                CLIENT.get(f"{url}/api/v1/relations", headers=headers),
+                CLIENT.post(f"{url}/api/v1/complete", json=ASK, headers=headers),
+                CLIENT.get(f"{url}/metrics", headers=headers),
+                CLIENT.get(f"{url}/api/v1/nowhere", headers=headers),
+            ):
+                assert answer.status_code == 401
+                assert answer.headers["www-authenticate"] == "Bearer"
+                assert list(answer.json()) == ["error"]
+        right = {"authorization": "Bearer geheim-ω".encode()}
+        assert CLIENT.get(f"{url}/api/v1/relations", headers=right).status_code == 200
+        assert CLIENT.get(f"{url}/metrics", headers=right).status_code == 200
+        assert CLIENT.get(f"{url}/").status_code == CLIENT.get(f"{url}/health").status_code == 200
+
+
+def test_without_a_token_only_local_names_are_answered(url: str) -> None:
+    for host, status in (("localhost", 200), ("127.0.0.1:99", 200), ("[::1]:8", 200), ("evil.example", 421), ("", 421)):
+        assert CLIENT.get(f"{url}/api/v1/relations", headers={"host": host}).status_code == status
+
+
+def test_requests_are_counted_by_route_and_made_up_ones_share_a_label(url: str) -> None:
+    CLIENT.get(f"{url}/api/v1/relations")
+    for i in range(3):
+        CLIENT.get(f"{url}/made-up-{i}")
+        CLIENT.request(f"MADEUP{i}", f"{url}/api/v1/relations")
+    text = CLIENT.get(f"{url}/metrics").text
+    assert 'satkgc_requests_total{method="GET",route="/api/v1/relations",status="200"}' in text
+    assert 'satkgc_requests_total{method="other",route="/api/v1/relations",status="405"}' in text
+    assert 'satkgc_request_seconds_bucket{le="0.25",route="/api/v1/relations"}' in text
+    assert "made-up" not in text
+    assert "MADEUP" not in text

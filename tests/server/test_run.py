@@ -1,0 +1,128 @@
+"""`satkgc serve` as a process: it starts, says where, stops without dropping anybody, and refuses in one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from running import CLIENT, running, until
+
+from satkgc.server.app import create_app
+
+COMMAND = [sys.executable, "-m", "satkgc", "serve"]
+
+
+@contextmanager
+def process(run: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command in its own process, and the address that it prints."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    command = [*COMMAND, str(run), "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as server:
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            assert found is not None, line
+            yield server, found.group()
+        finally:
+            server.kill()
+
+
+def refusal(*arguments: object) -> str:
+    done = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_the_command_serves_asks_for_its_token_and_ends_on_sigterm(run: Path) -> None:
+    with process(run, SATKGC_TOKEN="geheim") as (server, url):
+        until(lambda: CLIENT.get(f"{url}/health").status_code == 200)
+        ask = {"head": "dog", "relation": "hypernym", "k": 2}
+        assert CLIENT.post(f"{url}/api/v1/complete", json=ask).status_code == 401
+        right = {"authorization": "Bearer geheim"}
+        assert len(CLIENT.post(f"{url}/api/v1/complete", json=ask, headers=right).json()["answers"]) == 2
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+
+
+def test_a_stop_answers_what_is_in_flight_and_takes_nothing_new(completer) -> None:  # type: ignore[no-untyped-def]
+    asked, go = threading.Event(), threading.Event()
+
+    class Slow:
+        """The completer, which holds its answers back until it is told."""
+
+        def ask(self, questions):  # type: ignore[no-untyped-def]
+            asked.set()
+            go.wait(30)
+            return completer.ask(questions)
+
+    answers: list[httpx.Response] = []
+    body = {"questions": [{"head": "dog", "relation": "hypernym"}] * 100}
+    with running(create_app(Slow)) as url:
+        ask = threading.Thread(target=lambda: answers.append(CLIENT.post(f"{url}/api/v1/batch", json=body)))
+        ask.start()
+        assert asked.wait(30)
+        # Leaving the block asks the server to stop; the answer is let go only after its port is closed.
+        threading.Thread(target=lambda: (until(lambda: refuses(url)), go.set())).start()
+    ask.join(30)
+    assert answers[0].status_code == 200
+    assert all(result["answers"] for result in answers[0].json()["results"])
+
+
+def refuses(url: str) -> bool:
+    host, port = url.removeprefix("http://").split(":")
+    try:
+        socket.create_connection((host, int(port)), 5).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_what_is_no_run_folder_is_refused_before_a_port_is_opened(tmp_path: Path) -> None:
+    assert "this is no run folder" in refusal(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    assert "this is no run folder" in refusal(tmp_path)
+
+
+def test_a_run_that_cannot_be_loaded_ends_the_command_with_its_reason(run: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "run"
+    shutil.copytree(run, broken)
+    shutil.rmtree(broken / "model")
+    command = [*COMMAND, str(broken), "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "no model" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_taken_port_is_one_line(run: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot listen on 127.0.0.1:{port}" in refusal(run, "--port", port)
+
+
+def test_without_the_extra_the_command_says_what_to_install(run: Path) -> None:
+    # An import hook that knows no fastapi, as where it is not installed.
+    program = (
+        "import sys; sys.modules['fastapi'] = None\n"
+        f"sys.argv = ['satkgc', 'serve', {str(run)!r}]\n"
+        "from satkgc.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "pip install 'satkgc[serve]'" in done.stderr
+    assert done.stderr.count("\n") == 1
