@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numba import njit
 
+from satkgc.completion.answer import Evidence, SimilarTriple, Step
 from satkgc.completion.asking import Asker, Subject
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.vectors import Float32
 from satkgc.kg.vocabulary import Int32
 from satkgc.text import TokenBatch
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarTriple:
-    """A known triple of the same relation whose head is close to the asked head."""
-
-    head: str
-    head_name: str
-    relation: str
-    tail: str
-    tail_name: str
-    similarity: float  # cosine of the two heads' entity vectors
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One edge of a path from `source` to `target`; "out" where the triple is (source, relation, target), else "in"."""
-
-    source: str
-    source_name: str
-    relation: str
-    relation_name: str
-    direction: Literal["out", "in"]
-    target: str
-    target_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What supports (head, relation, tail), from the training graph and the texts."""
-
-    known: bool
-    score: float
-    probability: float | None
-    similar: tuple[SimilarTriple, ...]
-    path: tuple[Step, ...] | None  # None where the two are not connected; never the asked triple itself
-    query_text: str  # what the query tower read
-    entity_text: str  # what the entity tower read
 
 
 def find_evidence(asker: Asker, head: Subject, relation: int, tail: Subject, k: int) -> Evidence:

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query
 
-from satkgc.completion import Answer, EntityDetail
-from satkgc.completion.evidence import Evidence
+from satkgc.completion import Answer, EntityDetail, Evidence
 from satkgc.errors import SatkgcError
 from satkgc.server import examples
 from satkgc.server.info import describe

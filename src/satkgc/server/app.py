@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -16,7 +16,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from satkgc import __version__
-from satkgc.completion import Completer
 from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
 from satkgc.errors import SatkgcError
 from satkgc.server.api import routes
@@ -25,6 +24,9 @@ from satkgc.server.gate import Gate
 from satkgc.server.schemas import Health
 from satkgc.server.service import NotReady, Service
 from satkgc.server.settings import Settings
+
+if TYPE_CHECKING:
+    from satkgc.completion import Completer
 
 STATIC = Path(__file__).parent / "static"
 

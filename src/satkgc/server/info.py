@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from satkgc import __version__
-from satkgc.completion import Completer, Entity
+from satkgc.completion import Entity
 from satkgc.server.schemas import Info
+
+if TYPE_CHECKING:
+    from satkgc.completion import Completer
 
 
 def describe(completer: Completer) -> Info:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import threading
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
-from satkgc.completion import Completer
 from satkgc.errors import SatkgcError
 from satkgc.server.app import create_app
 from satkgc.server.settings import Settings
+
+if TYPE_CHECKING:
+    from satkgc.completion import Completer
 
 DRAIN = 30  # seconds that requests in flight get to finish after a stop was asked for
 
@@ -21,7 +25,13 @@ DRAIN = 30  # seconds that requests in flight get to finish after a stop was ask
 def serve(run: Path, settings: Settings, *, open_page: bool = False) -> None:
     """Serve a run folder. SIGTERM and Ctrl-C stop it once the requests in flight are answered."""
     _check(run)
-    app = create_app(lambda: Completer.load(run), settings, failed=lambda: setattr(server, "should_exit", True))
+
+    def load() -> Completer:
+        from satkgc.completion import Completer  # with torch behind it: after the port is open
+
+        return Completer.load(run)
+
+    app = create_app(load, settings, failed=lambda: setattr(server, "should_exit", True))
     config = uvicorn.Config(
         app, settings.host, settings.port, log_level="warning", server_header=False, timeout_graceful_shutdown=DRAIN
     )
@@ -29,12 +39,8 @@ def serve(run: Path, settings: Settings, *, open_page: bool = False) -> None:
     for stop in (signal.SIGINT, signal.SIGTERM):
         # uvicorn handles them while it runs and sends them again when it has stopped: that second one is nobody's.
         signal.signal(stop, signal.SIG_IGN)
-    try:
-        server.run()
-    except SystemExit:  # uvicorn's way to say that it could not bind; it has logged why
-        raise SatkgcError(
-            f"cannot listen on {settings.host}:{settings.port}", remedy="choose another --port or --host"
-        ) from None
+    with _listen(settings) as listener:
+        server.run([listener])
     failure = app.state.service.failure
     if failure is not None:
         raise failure
@@ -50,6 +56,18 @@ def _check(run: Path) -> None:
         ) from None
 
 
+def _listen(settings: Settings) -> socket.socket:
+    """Open the port here: uvicorn would log why it cannot, and end the process."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        raise SatkgcError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}",
+            remedy="choose another --port or --host",
+        ) from None
+
+
 class _Server(uvicorn.Server):
     """uvicorn, which says where it listens once it does."""
 
@@ -57,11 +75,11 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._open_page = open_page
 
-    async def startup(self, sockets: object = None) -> None:
-        await super().startup(sockets)  # type: ignore[arg-type]
-        if self.should_exit or not self.servers:
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.should_exit or not sockets:
             return
-        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        host, port = sockets[0].getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
         print(f"satkgc serves {address} (stop with Ctrl-C)", flush=True)
         if self._open_page:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Thread
+from typing import TYPE_CHECKING
 
-from satkgc.completion import Answer, Completer, Question
+from satkgc.completion import Answer, Question
 from satkgc.server.batching import Batcher
 from satkgc.server.metrics import Metrics
 from satkgc.server.settings import MAX_WAITING, Settings
+
+if TYPE_CHECKING:
+    from satkgc.completion import Completer
 
 
 class NotReady(Exception):
