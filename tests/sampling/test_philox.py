@@ -50,6 +50,13 @@ def test_below_is_uniform_and_its_coin_does_not_depend_on_it():
     assert_follows(seen, {(n, q): 1 / 28 for n in range(7) for q in range(4)}, 40_000)
 
 
+def test_below_is_the_exact_share_of_64_bits():
+    rng = np.random.default_rng(1)
+    for high, low, n in rng.integers(0, [2**32, 2**32, 2**31], size=(500, 3)):
+        number, coin = below(np.uint64(high), np.uint64(low), n)
+        assert int(number) << 32 | int(coin) == (int(high) << 32 | int(low)) * int(n) >> 32
+
+
 def test_below_reaches_both_ends_of_a_large_range():
     top, zero = np.uint64(2**32 - 1), np.uint64(0)
     assert below(zero, zero, 2**31 - 1)[0] == 0

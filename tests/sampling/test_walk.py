@@ -13,8 +13,9 @@ from numba import njit
 
 from conftest import graph_of, random_graph
 from satkgc.sampling import SamplingConfig
-from satkgc.sampling.walk import POWERS, WalkSubgraphs, advance, component, start_entity, walk
+from satkgc.sampling.walk import WalkSubgraphs, advance, component, start_entity, walk
 
+POWERS = {"brwr": -1, "rwr": 0, "brwr_p": 1}  # of the degree: inverse, none, proportional
 GRAPHS = {
     "parallel edges": [[0, 0, 1], [0, 1, 1], [1, 2, 0], [1, 0, 2], [2, 0, 3]],
     "self-loops": [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [1, 0, 2]],
