@@ -8,6 +8,8 @@ import pytest
 from satkgc.completion import Answer, Completer, NewEntity, Question, Role
 from satkgc.errors import SatkgcError
 
+pytest_plugins = ["world"]
+
 
 @pytest.fixture(scope="module")
 def oracle(completer):
@@ -161,7 +163,7 @@ def test_an_added_entity_can_be_asked_about_and_can_be_an_answer(prepared):
     assert [a.id for a in completer.tails("Q4", "near", among=("Zanzibar", "Q1"), k=5, drop_known=True)].count(id) == 1
     assert id not in {a.id for a in completer.tails(id, "knows", k=91)}  # nobody knows themselves in this graph
     assert completer.add(NewEntity("Zanzibar", id="Z")) == "Z"
-    with pytest.raises(SatkgcError, match="2 entities are called 'Zanzibar'.*new:1 .an island."):
+    with pytest.raises(SatkgcError, match=r"2 entities are called 'Zanzibar'.*new:1 .an island."):
         completer.tails("Zanzibar", "near")
     with pytest.raises(SatkgcError, match="there is an entity 'Q3' already"):
         completer.add(NewEntity("other", id="Q3"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
 
 from satkgc.completion import NewEntity
+
+pytest_plugins = ["world"]
 
 
 def as_networkx(kg, without=None):
@@ -32,7 +36,7 @@ def test_the_path_is_a_shortest_one_and_made_of_training_triples(completer):
         assert len(path) == nx.shortest_path_length(without, h, t)
         lengths.add(len(path))
         assert (path[0].source, path[-1].target) == (f"Q{h}", f"Q{t}")
-        for step, after in zip(path, path[1:], strict=False):
+        for step, after in pairwise(path):
             assert step.target == after.source
         for step in path:
             ends = (step.source, step.target) if step.direction == "out" else (step.target, step.source)

@@ -1,0 +1,138 @@
+"""What a run folder gets before it answers, and what is refused when it does not fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax
+from world import write_run
+
+from conftest import graph_of
+from satkgc.completion import Completer
+from satkgc.completion.prepare import calibrate, sample_queries
+from satkgc.errors import SatkgcError
+
+pytest_plugins = ["world"]
+
+
+def test_the_folder_has_vectors_index_and_calibration(prepared, completer):
+    stored = np.load(prepared / "index" / "entities.npy")
+    texts, towers = completer.asker.texts, completer.asker.towers
+    np.testing.assert_allclose(stored, towers.encode_entities(texts.entities(np.arange(90))), atol=1e-5)
+    facts = json.loads((prepared / "index" / "index.json").read_text())
+    assert (facts["entities"], facts["dim"], facts["kind"]) == (90, 32, "exact")
+    assert (prepared / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    assert completer.asker.calibration is not None
+    assert not list(prepared.rglob("*.part*"))
+
+
+def test_it_is_made_once(run_copy):
+    before = (run_copy / "index" / "entities.npy").stat().st_mtime_ns
+    Completer.load(run_copy)
+    assert (run_copy / "index" / "entities.npy").stat().st_mtime_ns == before
+    (run_copy / "index" / "index.json").unlink()  # as if it had been stopped half way
+    Completer.load(run_copy)
+    assert (run_copy / "index" / "entities.npy").stat().st_mtime_ns > before
+    assert (run_copy / "index" / "index.json").exists()
+
+
+def test_an_index_of_another_model_is_refused(run_copy, tmp_path, tiny_backbone):
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    file = run_copy / "model" / "entity" / "model.safetensors"
+    weights = load_file(file)
+    name = next(iter(weights))
+    save_file({**weights, name: weights[name] + torch.tensor(0.1)}, file, {"format": "pt"})
+    with pytest.raises(SatkgcError, match=r"the index does not belong to this run's model; .*satkgc prepare"):
+        Completer.load(run_copy)
+    Completer.prepare(run_copy)
+    Completer.load(run_copy)
+
+
+def test_an_index_of_another_graph_is_refused(run_copy, tiny_backbone, tmp_path):
+    other = write_run(tmp_path / "other", graph_of([[0, 0, 1], [1, 0, 2]], 3), tiny_backbone)
+    shutil.rmtree(run_copy / "graph")
+    shutil.copytree(other / "graph", run_copy / "graph")
+    with pytest.raises(SatkgcError, match="the index does not belong to this run's graph"):
+        Completer.load(run_copy)
+
+
+def test_what_is_no_run_is_refused(tmp_path, run_copy):
+    with pytest.raises(SatkgcError, match="no run here"):
+        Completer.load(tmp_path)
+    with pytest.raises(SatkgcError, match="no run here"):
+        Completer.load(tmp_path / "nowhere")
+    (run_copy / "index" / "index.json").write_text("{")
+    with pytest.raises(SatkgcError, match="not an index"):
+        Completer.load(run_copy)
+
+
+def test_without_validation_triples_there_are_answers_but_no_probabilities(tmp_path, tiny_backbone):
+    run = write_run(tmp_path / "run", graph_of([[0, 0, 1], [1, 0, 2], [2, 1, 0]], 3, 2), tiny_backbone)
+    completer = Completer.load(run)
+    answers = completer.tails("e0", "r0", k=10)
+    assert {a.id for a in answers} == {"e1", "e2"}
+    assert all(a.probability is None for a in answers)
+    assert not (run / "calibration.json").exists()
+    with pytest.raises(SatkgcError, match="this run has no probabilities"):
+        completer.propose(tmp_path / "out.tsv", min_probability=0.5)
+    assert completer.propose(tmp_path / "out.tsv", n=5) > 0
+    assert (tmp_path / "out.tsv").read_text().splitlines()[1].endswith("\t")
+
+
+def test_faiss_behind_the_same_completer(run_copy, completer):
+    pytest.importorskip("faiss")
+    facts = Completer.prepare(run_copy, index="faiss")
+    assert facts["recall@10"] > 0.95
+    again = Completer.load(run_copy)
+    for h in range(0, 90, 9):
+        mine, exact = again.tails(f"Q{h}", "near", k=10), completer.tails(f"Q{h}", "near", k=10)
+        assert [a.score for a in mine] == pytest.approx([a.score for a in exact], abs=1e-4)
+    # Known answers may be far down, but they are always there.
+    h, r, t = completer.kg.train[40].tolist()
+    answers = again.tails(f"Q{h}", completer.kg.relations.id(r), k=90)
+    assert any(a.id == f"Q{t}" and a.known for a in answers)
+
+
+def test_calibration_learns_from_what_validation_has_and_training_has_not(completer, monkeypatch):
+    """The scores and labels given to the fit, against looking at every triple."""
+    seen = {}
+    monkeypatch.setattr("satkgc.completion.prepare.fit", lambda s, labels: seen.update(scores=s, labels=labels))
+    calibrate(completer.asker)
+    kg, asker = completer.kg, completer.asker
+    queries = sample_queries(kg, kg.valid, 10**6)
+    ends = {(h, r) for h, r, _ in kg.valid.tolist()} | {(t, r + 4) for _, r, t in kg.valid.tolist()}
+    assert set(queries) == ends
+    train, valid, test = ({tuple(t) for t in kg.split(s).tolist()} for s in ("train", "valid", "test"))
+    vectors = asker.vectors.parts[0]
+    for row in range(0, len(queries), 10):
+        entity, d = queries[row]
+        triple = (lambda e: (entity, d, e)) if d < 4 else (lambda e: (e, d - 4, entity))  # noqa: B023
+        scores = vectors @ asker.encode([queries[row]])[0]
+        usable = [
+            e
+            for e in range(90)
+            if (triple(e) in valid and triple(e) not in train)
+            or (triple(e) not in train | test and (e != entity or d % 4 == 3))
+        ]
+        ranked = sorted(usable, key=lambda e: -scores[e])[:50]
+        np.testing.assert_allclose(seen["scores"][row, : len(ranked)], scores[ranked], atol=1e-5)
+        assert seen["labels"][row].sum() == sum(triple(e) in valid for e in ranked)
+
+
+def test_probabilities_are_those_of_the_formula(completer):
+    """Known answers compete with the 50 best unknown ones; those among the 50 only with each other."""
+    fit = completer.asker.calibration
+    everything = completer.tails("Q3", "knows", k=90)
+    rivals = sorted((a.score for a in everything if not a.known), reverse=True)[:50]
+    assert any(a.known for a in everything)
+    for answer in everything:
+        rival = not answer.known and answer.score >= rivals[-1]
+        field = rivals if rival else [*rivals, answer.score]
+        share = log_softmax(np.array(field) / fit.temperature)[field.index(answer.score)]
+        by_hand = expit(fit.bias + fit.by_score * answer.score + fit.by_share * share)
+        assert answer.probability == pytest.approx(by_hand, rel=1e-4)
