@@ -1,0 +1,172 @@
+"""The binary form: what comes back, who shares it, and what happens when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from kg_graphs import content, graphs, vocabulary
+
+from satkgc import KnowledgeGraph, SatkgcError
+from satkgc.kg import binary
+
+
+def sample(triples: int = 60) -> KnowledgeGraph:
+    rng = np.random.default_rng(1)
+    rows = np.stack([rng.integers(0, 20, triples), rng.integers(0, 3, triples), rng.integers(0, 20, triples)], 1)
+    ids = [f"e{i}" for i in range(20)]
+    texts = vocabulary("entity", ids, texts=[f"about {id}" for id in ids])
+    return KnowledgeGraph.from_arrays(
+        "sample", texts, vocabulary("relation", list("rst")), rows[9:], rows[:4], rows[4:9]
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(graphs())
+def test_a_graph_comes_back_as_it_was(graph: KnowledgeGraph) -> None:
+    with tempfile.TemporaryDirectory() as room:
+        opened = graph.save(Path(room) / "graph")
+        assert content(opened) == content(graph)
+        binary.verify(Path(room) / "graph")
+        assert os.listdir(room) == ["graph"]
+
+
+def test_an_opened_graph_is_mapped_and_builds_nothing(tmp_path: Path) -> None:
+    sample().save(tmp_path / "graph")
+    script = """
+import mmap, sys
+import numpy as np
+from satkgc import KnowledgeGraph
+graph = KnowledgeGraph.load(sys.argv[1])
+arrays = [graph.train, graph.adjacency.edges, graph.adjacency.degree, graph.known_all.head_tails]
+def root(array):
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base
+assert all(isinstance(root(a), mmap.mmap) and not a.flags.writeable and type(a) is np.ndarray for a in arrays)
+assert graph.entities.find("e3") == 3 and graph.entities.description(3) == "about e3"
+assert not {"numba", "torch", "transformers", "scipy", "matplotlib"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "graph")], check=True)
+
+
+def in_another_process(graph: KnowledgeGraph) -> tuple[str, list[int]]:
+    return str(graph.path), graph.known_all.tails(int(graph.train[0, 0]), int(graph.train[0, 1])).tolist()
+
+
+def test_processes_share_a_graph_by_its_path(tmp_path: Path) -> None:
+    graph = sample().save(tmp_path / "graph")
+    assert len(pickle.dumps(graph)) < 500
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        path, tails = pool.apply(in_another_process, (graph,))
+    assert (path, tails) == in_another_process(graph)
+    with pytest.raises(SatkgcError, match=r"save it first: kg = kg\.save\(folder\)"):
+        pickle.dumps(sample())
+
+
+def test_a_graph_that_was_replaced_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    pickled = pickle.dumps(sample().save(tmp_path / "graph"))
+    sample(triples=50).save(tmp_path / "graph", overwrite=True)
+    with pytest.raises(SatkgcError, match="another graph has been written here since"):
+        pickle.loads(pickled)  # noqa: S301 — our own bytes
+
+
+def test_nothing_is_overwritten_unasked_and_nothing_but_a_graph_ever(tmp_path: Path) -> None:
+    graph = sample().save(tmp_path / "graph")
+    with pytest.raises(SatkgcError, match="exists already; use --force"):
+        graph.save(tmp_path / "graph")
+    graph.save(tmp_path / "graph", overwrite=True)  # onto itself: its mapped files stay readable
+    assert content(graph) == content(KnowledgeGraph.load(tmp_path / "graph"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("keep me")
+    with pytest.raises(SatkgcError, match="not a graph in binary form"):
+        graph.save(tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "keep me"
+
+
+@pytest.mark.parametrize("limit", [100, 2000, 20_000])
+def test_a_write_that_fails_leaves_nothing_behind_and_what_was_there_untouched(tmp_path: Path, limit: int) -> None:
+    """A limit on the size of files fails a write just as a full disk does, and needs no full disk."""
+    before, larger = content(sample().save(tmp_path / "graph")), sample(3000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(SatkgcError, match=r"^[^\n]*graph: cannot write the graph: [^\n]*$"):
+            larger.save(tmp_path / "graph", overwrite=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == ["graph"]
+    assert content(KnowledgeGraph.load(tmp_path / "graph")) == before
+
+
+def _edit_meta(folder: Path, **changes: object) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps(meta | changes))
+
+
+def _set_size(folder: Path, name: str) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    meta["files"][name]["bytes"] = (folder / name).stat().st_size
+    (folder / "meta.json").write_text(json.dumps(meta))
+
+
+def _other_type(folder: Path) -> None:
+    np.save(folder / "train.npy", np.load(folder / "train.npy").astype(np.int64))
+    _set_size(folder, "train.npy")
+
+
+def _pickled(folder: Path) -> None:
+    np.save(folder / "train.npy", np.array([{}], dtype=object), allow_pickle=True)
+    _set_size(folder, "train.npy")
+
+
+def _not_arrow(folder: Path) -> None:
+    (folder / "entities.arrow").write_bytes(b"x" * 100)
+    _set_size(folder, "entities.arrow")
+
+
+DAMAGES = {
+    "cut": (lambda f: os.truncate(f / "adjacency_edges.npy", 130), "adjacency_edges.npy has 130 bytes instead of"),
+    "missing": (lambda f: (f / "known_all_head_ptr.npy").unlink(), "known_all_head_ptr.npy is missing"),
+    "no meta": (lambda f: (f / "meta.json").write_text("{"), "not a graph that can be opened"),
+    "foreign": (lambda f: (f / "meta.json").write_text('{"format": "other"}'), "not that of a graph"),
+    "a list": (lambda f: (f / "meta.json").write_text("[1]"), "not a graph that can be opened"),
+    "newer": (lambda f: _edit_meta(f, version=99), "version 99 of the binary form, where this satkgc reads version 1"),
+    "counts": (lambda f: _edit_meta(f, train=1), r"an array of \(51, 3\) int32 where \(1, 3\) int32 belongs"),
+    "entities": (lambda f: _edit_meta(f, entities=7), "belongs"),
+    "another type": (_other_type, "int64 where"),
+    "pickle": (_pickled, "not a graph that can be opened"),
+    "not Arrow": (_not_arrow, "not a graph that can be opened"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_a_damaged_folder_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
+    damage, message = DAMAGES[case]
+    sample().save(tmp_path / "graph")
+    damage(tmp_path / "graph")  # type: ignore[no-untyped-call]
+    with pytest.raises(SatkgcError, match=message) as error:
+        KnowledgeGraph.load(tmp_path / "graph")
+    assert "\n" not in str(error.value)
+    assert "import" in str(error.value)
+
+
+def test_a_changed_byte_is_found_by_looking_at_all_of_them(tmp_path: Path) -> None:
+    folder = sample().save(tmp_path / "graph").path
+    assert folder is not None
+    data = bytearray((folder / "train.npy").read_bytes())
+    data[-1] ^= 1
+    (folder / "train.npy").write_bytes(data)
+    KnowledgeGraph.load(folder)  # opening looks at sizes alone
+    with pytest.raises(SatkgcError, match=r"train\.npy: .* does not match its checksum"):
+        binary.verify(folder)

@@ -1,0 +1,40 @@
+"""Looking up members by id and by name."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kg_graphs import TEXT, vocabulary
+
+from satkgc import SatkgcError
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=12, unique=True), st.data())
+def test_every_id_and_name_is_found_and_no_other(ids: list[str], data: st.DataObject) -> None:
+    names = data.draw(st.lists(TEXT, min_size=len(ids), max_size=len(ids)))
+    members = vocabulary("entity", ids, names)
+    other = data.draw(TEXT)
+    for i, id in enumerate(ids):
+        assert members.find(id) == members.index(id) == i
+        assert members.by_name(names[i]).tolist() == [j for j, name in enumerate(names) if name == names[i]]
+        assert (members.id(i), members.name(i)) == (id, names[i])
+    assert (members.find(other) is not None) == (other in ids)
+    assert members.by_name(other).tolist() == [j for j, name in enumerate(names) if name == other]
+
+
+@pytest.mark.parametrize("size", [50, 30_000])
+def test_an_unknown_id_is_answered_with_its_likes(size: int) -> None:
+    members = vocabulary("entity", [f"city_{i:05}" for i in range(size)])
+    with pytest.raises(SatkgcError, match=r"unknown entity 'city_00017x'; did you mean .*'city_00017'"):
+        members.index("city_00017x")
+    with pytest.raises(SatkgcError, match="no entity id looks like it"):
+        members.index("ÄÖÜ")
+
+
+def test_ids_must_be_distinct_and_every_member_needs_its_texts() -> None:
+    with pytest.raises(SatkgcError, match="relation 'b' is listed twice"):
+        vocabulary("relation", ["b", "a", "b"])
+    with pytest.raises(SatkgcError, match="different lengths"):
+        vocabulary("relation", ["a", "b"], ["only one"])
