@@ -16,7 +16,7 @@ from satkgc.training.recipes import make_config
 def test_every_row_is_a_valid_configuration_of_a_known_graph_and_no_two_are_the_same():
     seen: dict[tuple[str, str], str] = {}
     for row in load_rows().values():
-        assert catalogue.find(row.dataset) is not None
+        assert catalogue.find(row.dataset).name == row.dataset
         overrides = {**row.overrides, "training.seed": row.seed, "encoder.backbone": row.backbone}
         config = replace(make_config(row.recipe, graph=row.dataset, overrides=overrides), recipe="")
         assert (row.dataset, repr(config)) not in seen, f"{row.name} is {seen[row.dataset, repr(config)]} again"

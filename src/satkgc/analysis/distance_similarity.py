@@ -38,12 +38,11 @@ def distance_similarity(
 
 def main() -> None:
     """Print the table of a run as JSON."""
-    from satkgc.analysis.plots import entity_vectors
-    from satkgc.completion.opening import open_run
+    from satkgc.analysis.plots import entity_vectors, open_run
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
-    kg, towers, texts = open_run(parser.parse_args().run, "cpu")
+    kg, towers, texts = open_run(parser.parse_args().run)
     means = distance_similarity(kg, entity_vectors(kg, towers, texts))
     print(json.dumps({str(hops): float(mean) for hops, mean in enumerate(means, 1) if not np.isnan(mean)}))
 

@@ -11,13 +11,13 @@ from typing import Protocol
 import numpy as np
 
 from satkgc.analysis.false_positives import Questions, false_positives
-from satkgc.completion.opening import open_run
 from satkgc.encoder import Towers
 from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.slices import known_answers
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
 from satkgc.text import Texts
+from satkgc.training import Run
 
 
 class Bars(Protocol):
@@ -30,6 +30,13 @@ class Bars(Protocol):
     @property
     def ratio(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Heights."""
+
+
+def open_run(folder: Path, device: str = "cpu") -> tuple[KnowledgeGraph, Towers, Texts]:
+    """Graph, towers and texts of a run folder."""
+    run = Run.load(folder)
+    towers = run.towers(device)
+    return run.kg, towers, run.texts(towers)
 
 
 def entity_vectors(kg: KnowledgeGraph, towers: Towers, texts: Texts) -> FloatArray:

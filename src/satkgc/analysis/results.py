@@ -66,7 +66,8 @@ class Result(Evaluation):
     overrides: dict[str, Any]  # what differs from the recipe
     config: dict[str, Any]  # all settings
     also: list[Evaluation] = field(default_factory=list)  # the same weights, evaluated in other ways
-    valid_mrr: float | None = None  # of the weights kept: what they were chosen by
+    valid_mrr: float | None = None  # of the weights kept, on all validation triples
+    curves: dict[str, list[list[float]]] = field(default_factory=dict)  # name to [step, value] pairs
 
     def __post_init__(self) -> None:
         super().__post_init__()
