@@ -14,6 +14,7 @@ from satkgc.completion.answer import (
     Entity,
     EntityDetail,
     EntityRef,
+    Evidence,
     Neighbour,
     NewEntity,
     Question,
@@ -21,7 +22,7 @@ from satkgc.completion.answer import (
 )
 from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker
-from satkgc.completion.evidence import Evidence, find_evidence
+from satkgc.completion.evidence import find_evidence
 from satkgc.completion.prepare import IndexKind, index_checksum, is_prepared, open_prepared, prepare
 from satkgc.completion.propose import propose
 from satkgc.kg import KnowledgeGraph
