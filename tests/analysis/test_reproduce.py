@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 
 import numpy as np
 import pytest
@@ -171,3 +172,17 @@ def test_evaluate_refuses_nonsense_in_one_line(finished, options, message):
 
 def test_evaluate_says_where_no_run_is(tmp_path):
     assert "no run here" in str(evaluate(tmp_path).exception)
+
+
+def test_the_paper_s_figures_of_a_run(finished, tmp_path, monkeypatch, capsys):
+    run = finished[0] / "run"
+    for module, title in (("fp_by_distance", "1"), ("fp_by_degree", "–")):
+        monkeypatch.setattr("sys.argv", [module, str(run), "--plot", str(tmp_path / f"{module}.png")])
+        runpy.run_module(f"satkgc.analysis.{module}", run_name="__main__")
+        ratios = json.loads(capsys.readouterr().out)["run"]
+        assert title in next(iter(ratios))
+        assert max(ratios.values()) > 0
+        assert (tmp_path / f"{module}.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr("sys.argv", ["distance_similarity", str(run)])
+    runpy.run_module("satkgc.analysis.distance_similarity", run_name="__main__")
+    assert -1 <= json.loads(capsys.readouterr().out)["1"] <= 1.0001
