@@ -78,8 +78,8 @@ def advance(home, here, table, edge_ptr, edges, restart, seed, step, index):  # 
         return home, np.int64(-1)
     slot, coin = below(b, c, here[1])
     slot += here[0]
-    if coin >= table[slot, THRESHOLD]:
-        slot = np.int64(table[slot, ALIAS])
+    alias = np.int64(table[slot, ALIAS])  # read whether needed or not: a choice is cheaper than a jump mispredicted
+    slot = alias if coin >= table[slot, THRESHOLD] else slot
     triple = np.int64(table[slot, TRIPLE])
     if triple == PARALLEL:
         edge = edge_ptr[slot]
