@@ -48,7 +48,8 @@ def drop(x: Tensor, p: float, seed: Tensor) -> Tensor:
 
 def scramble(place: Tensor, seed: Tensor) -> Tensor:
     """A well-mixed number in [0, 2^31) for each int32; multiplications wrap, right shifts bring in zeros."""
-    x = place * -1640531535 + seed  # 2^32 / golden ratio, odd
+    # The seed comes first: a product of a place alone is index arithmetic to the compiler, which overflows it.
+    x = (place ^ seed) * -1640531535  # 2^32 / golden ratio, odd
     x = x ^ ((x >> 16) & 0xFFFF)
     x = x * 0x7FEB352D
     x = x ^ ((x >> 15) & 0x1FFFF)

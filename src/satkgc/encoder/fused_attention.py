@@ -20,7 +20,7 @@ WARPS, STAGES = 4, 2
 @triton.jit
 def _kept(seed, place, threshold):  # type: ignore[no-untyped-def]
     """Whether dropout keeps an element: the hash of `block.scramble`."""
-    x = (place * -1640531535 + seed).to(tl.uint32)
+    x = ((place ^ seed) * -1640531535).to(tl.uint32)
     x = x ^ (x >> 16)
     x = x * 0x7FEB352D
     x = x ^ (x >> 15)
