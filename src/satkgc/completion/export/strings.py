@@ -1,0 +1,45 @@
+"""The strings that the towers read: what has to be handed to a tokenizer outside of satkgc to get the same vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from satkgc.kg import KnowledgeGraph
+from satkgc.text import TextConfig
+from satkgc.text.wording import entity_text, relation_text
+
+
+def entity_strings(
+    kg: KnowledgeGraph, config: TextConfig, sep: str, start: int = 0, stop: int | None = None
+) -> Iterator[str]:
+    """Texts of entities, in order: name and description, and neighbours' names where the description is short."""
+    stop = kg.num_entities if stop is None else stop
+    for entity in range(start, stop):
+        text, short = entity_text(kg.entities.name(entity), kg.entities.description(entity), config, sep)
+        if short and config.neighbours:
+            near = kg.adjacency.neighbours_of(entity)
+            near = near[near != entity][: config.neighbours]
+            text = " ".join([text, *(kg.entities.name(int(v)).strip() for v in near)])
+        yield text
+
+
+def relation_strings(kg: KnowledgeGraph, config: TextConfig) -> list[str]:
+    """Texts of the 2R directed relations, the inverse ones after the others."""
+    both = [(kg.relations.id(r), kg.relations.name(r)) for r in range(kg.num_relations)]
+    return [relation_text(id, name, config, inverse) for inverse in (False, True) for id, name in both]
+
+
+def sample_pairs(
+    kg: KnowledgeGraph, config: TextConfig, sep: str, count: int = 16
+) -> tuple[list[tuple[str, str]], list[tuple[int, int]]]:
+    """Some queries as pairs of strings, and as (entity, directed relation), to check an export with."""
+    rng = np.random.default_rng(0)
+    entities = rng.integers(0, kg.num_entities, count).tolist()
+    directed = rng.integers(0, 2 * kg.num_relations, count).tolist()
+    relations = relation_strings(kg, config)
+    pairs = [
+        (next(entity_strings(kg, config, sep, e, e + 1)), relations[d]) for e, d in zip(entities, directed, strict=True)
+    ]
+    return pairs, list(zip(entities, directed, strict=True))
