@@ -9,6 +9,7 @@ from satkgc.errors import SatkgcError
 
 EntityFormat = Literal["colon", "sep"]
 RelationOrder = Literal["given", "leaf-first"]
+Hide = Literal["answer", "edge"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class TextConfig:
     """Names of training-graph neighbours that follow a short description, by ascending entity index; 0 adds none."""
     short_words: int = 20
     """A description with fewer words than this is short."""
+    hide: Hide = "answer"
+    """What training keeps out of the listed neighbours. "answer": the answer's name. "edge": only the triple asked
+    about, so that the name stays where another triple joins the two, as it does at evaluation."""
     relation_order: RelationOrder = "given"
     """"given": the relation's name. "leaf-first": an id like `/people/person/profession` reads from its leaf."""
 
@@ -32,6 +36,7 @@ class TextConfig:
         for name, least in (("max_tokens", 8), ("description_words", 0), ("neighbours", 0), ("short_words", 0)):
             if getattr(self, name) < least:
                 raise SatkgcError(f"text.{name} is {getattr(self, name)}", remedy=f"set it to {least} or more")
-        for name, allowed in (("entity_format", get_args(EntityFormat)), ("relation_order", get_args(RelationOrder))):
+        for name, kind in (("entity_format", EntityFormat), ("relation_order", RelationOrder), ("hide", Hide)):
+            allowed = get_args(kind)
             if getattr(self, name) not in allowed:
                 raise SatkgcError(f"text.{name} is {getattr(self, name)!r}", remedy=f"choose one of {allowed}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from satkgc.encoder.packed import Packed
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import Adjacency, KnowledgeGraph
 from satkgc.objective import ObjectiveConfig, Relations, answer_pairs, frequency_weights, known_pairs
 from satkgc.sampling import Batch
 from satkgc.sampling.proximity import closeness, proximity
@@ -32,6 +32,14 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.query_places)
+
+
+def joined_otherwise(adjacency: Adjacency, num_triples: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each training triple, whether another one joins the same two entities, either way.  # (T,)"""
+    sizes = np.diff(adjacency.edge_ptr)
+    found = np.zeros(num_triples, np.bool_)
+    found[adjacency.edges[np.repeat(sizes > 1, sizes)]] = True
+    return found
 
 
 class Collate:
@@ -55,6 +63,7 @@ class Collate:
         # Derived lookups are built here and not by the first batches, several of which may ask at once.
         self.known = kg.known_train
         self.degree = kg.adjacency.degree
+        self.shown = joined_otherwise(kg.adjacency, len(kg.train)) if texts.config.hide == "edge" else None
 
     def __call__(self, batch: Batch) -> Samples:
         """Texts, masks, weights and proximity of one batch."""
@@ -65,8 +74,12 @@ class Collate:
         directed = np.concatenate([relation, relation + kg.num_relations])  # (B,)
 
         # Neighbour names in a text must not give the other end of the triple away.
-        queries, query_of = self.texts.queries(heads, directed, without=tails).unique()
-        answers, answer_of = self.texts.entities(tails, without=heads).unique()
+        hidden_tails, hidden_heads = tails, heads
+        if self.shown is not None:
+            shown = np.tile(self.shown[batch.triples], 2)  # (B,)
+            hidden_tails, hidden_heads = np.where(shown, -1, tails), np.where(shown, -1, heads)
+        queries, query_of = self.texts.queries(heads, directed, without=hidden_tails).unique()
+        answers, answer_of = self.texts.entities(tails, without=hidden_heads).unique()
         chunks = plan(queries.lengths, answers.lengths, self.chunk_tokens, self.ranks.world)
         query_places = self._tensor(places(chunks, True, len(queries))[query_of])
         tail_places = self._tensor(places(chunks, False, len(answers))[answer_of])

@@ -1,0 +1,43 @@
+"""What a training text may say of the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from transformers import AutoTokenizer
+
+from conftest import graph_of, random_graph
+from satkgc.objective import ObjectiveConfig
+from satkgc.sampling import Batch
+from satkgc.text import TextConfig, Texts
+from satkgc.training.collate import Collate, joined_otherwise
+
+
+def test_joined_otherwise_counts_triples_of_the_unordered_pair():
+    for seed in range(5):
+        kg = random_graph(seed, entities=15, triples=120)
+        pairs = Counter(frozenset((h, t)) for h, _, t in kg.train.tolist())
+        expected = [pairs[frozenset((h, t))] > 1 for h, _, t in kg.train.tolist()]
+        assert joined_otherwise(kg.adjacency, len(kg.train)).tolist() == expected
+        assert 0 < sum(expected) < len(expected)
+
+
+@pytest.mark.parametrize(("hide", "listed"), [("answer", False), ("edge", True)])
+def test_a_mirrored_answer_is_listed_only_where_the_edge_alone_is_hidden(tiny_backbone, hide, listed):
+    # 0 and 1 are joined both ways, 2 and 3 once; names are "entity e0" and so on.
+    tokenizer = AutoTokenizer.from_pretrained(tiny_backbone)
+    kg = graph_of([(0, 0, 1), (1, 0, 0), (2, 0, 3), (3, 0, 4)], 5)
+    texts = Texts(kg, tokenizer, TextConfig(hide=hide))
+    seen: list[str] = []
+
+    def pack(batch):
+        seen.extend(tokenizer.decode(batch.ids[a:b]) for a, b in zip(batch.ptr, batch.ptr[1:], strict=False))
+
+    triples = np.array([0, 2], np.int32)
+    Collate(kg, texts, ObjectiveConfig(), pack)(Batch(0, 0, triples, np.zeros((2, 2), np.int32)))
+    queries = [text for text in seen if "relation r0" in text]
+    of_0, of_2 = (next(text for text in queries if f"[CLS] entity e{e}" in text) for e in (0, 2))
+    assert ("entity e1" in of_0) == listed
+    assert "entity e3" not in of_2
