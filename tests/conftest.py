@@ -53,6 +53,12 @@ def random_graph(seed: int, entities: int = 60, relations: int = 4, triples: int
     return graph_of(np.unique(rows, axis=0), entities, relations)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Graphs read by name are cached here, and nothing is written into the user's own cache."""
+    os.environ["SATKGC_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of benchmark archives; tests that use it skip, saying so, where there is none."""

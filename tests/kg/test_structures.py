@@ -11,7 +11,7 @@ from kg_graphs import graphs, vocabulary
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.kg import Adjacency, KnownTriples
 
-SETTINGS = settings(max_examples=60, deadline=None)
+SETTINGS = settings(max_examples=40, deadline=None)
 
 
 @SETTINGS

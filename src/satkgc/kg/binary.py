@@ -137,7 +137,7 @@ def _replacing(folder: Path, overwrite: bool) -> Iterator[Path]:
         os.rename(partial, folder)
     except OSError as error:
         raise SatkgcError(
-            f"cannot write the graph: {error.strerror or error}",
+            f"cannot write the graph: {error.strerror or f'the disk may be full ({error})'}",
             where=folder,
             remedy="check the free space and the permissions there; nothing was left behind",
         ) from error

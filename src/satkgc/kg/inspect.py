@@ -12,6 +12,7 @@ from satkgc.kg.categories import CATEGORIES, relation_categories
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.leaks import find_leaks
 
+WORD = r"[^\s\v\x1c-\x1f\x{85}\p{Z}]+"  # what Python's str.split takes for one; RE2's \S knows no Unicode
 ROWS = 1 << 16  # texts are looked at so many at a time, whatever the size of the graph
 
 
@@ -72,7 +73,7 @@ def _categories(graph: KnowledgeGraph) -> dict[str, dict[str, int]]:
 
 def _words(texts: pa.LargeStringArray) -> Any:
     """The number of words in each text."""
-    slices = [pc.count_substring_regex(texts[i : i + ROWS], r"\S+").to_numpy() for i in range(0, len(texts), ROWS)]
+    slices = [pc.count_substring_regex(texts[i : i + ROWS], WORD).to_numpy() for i in range(0, len(texts), ROWS)]
     return np.concatenate(slices) if slices else np.zeros(0, np.int64)
 
 

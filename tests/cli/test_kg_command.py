@@ -1,0 +1,137 @@
+"""`satkgc kg`, run as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from satkgc import KnowledgeGraph, SatkgcError
+from satkgc.cli import app, main
+from satkgc.kg import catalogue
+
+TRIPLES = "subject,verb,object\nanna,knows,ben\nben,knows,cleo\ncleo,knows,anna\nanna,likes,cleo\nben,likes,anna\n"
+PEOPLE = "key,called,about\nanna,Anna,a baker\nben,Ben,\ncleo,Cleo,a queen\n"
+COLUMNS = ["--head", "subject", "--relation", "verb", "--tail", "object", "--id", "key", "--label", "called"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SATKGC_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("SATKGC_DATA", raising=False)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> list[str]:
+    """The arguments that read two CSV files whose columns have names of their own."""
+    (tmp_path / "triples.csv").write_text(TRIPLES)
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    options = [*COLUMNS, "--description", "about", "--entities", str(tmp_path / "people.csv")]
+    return [str(tmp_path / "triples.csv"), *options]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["kg", *arguments], catch_exceptions=False)
+
+
+def test_import_maps_columns_and_splits_by_the_seed(tables: list[str], tmp_path: Path) -> None:
+    source, *options = tables
+    result = run("import", source, str(tmp_path / "graph"), *options, "--split", "none", "--name", "people")
+    assert "5/0/0 train/valid/test triples" in result.stdout
+    graph = KnowledgeGraph.load(tmp_path / "graph")
+    assert (graph.name, graph.entities.name(1), graph.entities.description(2)) == ("people", "Ben", "a queen")
+    run("import", source, str(tmp_path / "split"), *options, "--valid", "0", "--test", "0.2", "--seed", "1")
+    assert len(KnowledgeGraph.load(tmp_path / "split").test) == 1
+
+
+def test_inspect_describes_a_source_as_it_is(tables: list[str], tmp_path: Path) -> None:
+    figures = json.loads(run("inspect", *tables, "--json").stdout)
+    expected = {"entities": 3, "relations": 2, "train": 5, "valid": 0, "test": 0, "described_entities": 2}
+    expected |= {"mean_degree": 2.0, "max_degree": 2, "components": 1}
+    assert {key: figures[key] for key in expected} == expected
+    split = json.loads(run("inspect", *tables, "--json", "--split", "transductive", "--test", "0.2").stdout)
+    assert split["train"] + split["valid"] + split["test"] == 5
+    assert split["test"] == 1
+
+
+def test_inspect_shows_a_table_and_draws(tmp_path: Path) -> None:
+    result = run("inspect", "wordnet-sample", "--plot", str(tmp_path / "degrees.png"))
+    for text in (
+        "wordnet-sample",
+        "3,654",
+        "mean degree",
+        "N-1 relations",
+        "words in a description",
+        "leaks into test",
+    ):
+        assert text in result.stdout
+    assert (tmp_path / "degrees.png").stat().st_size > 10_000
+
+
+def test_inspect_looks_at_every_byte_of_the_binary_form(tables: list[str], tmp_path: Path) -> None:
+    source, *options = tables
+    run("import", source, str(tmp_path / "graph"), *options)
+    edges = tmp_path / "graph" / "adjacency_edges.npy"
+    edges.write_bytes(edges.read_bytes()[:-1] + b"\x07")
+    with pytest.raises(SatkgcError, match="does not match its checksum"):
+        run("inspect", str(tmp_path / "graph"))
+
+
+def test_list_names_every_graph() -> None:
+    result = run("list")
+    for entry in catalogue.CATALOGUE:
+        assert entry.name in result.stdout
+    assert "bundled" in result.stdout
+
+
+def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run("get", "wordnet-sample", "--to", str(tmp_path))
+    assert str(catalogue.cache_folder()) in result.stdout
+    graph = KnowledgeGraph.load(tmp_path / "wordnet-sample")
+    assert catalogue.Counts.of(graph) == catalogue.find("wordnet-sample").counts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inspect", "WN18R"], "did you mean WN18RR?"),
+        (["get", "nothing-like-it"], "`satkgc kg list` shows the names"),
+        (["import", "wordnet-sample", "{room}"], "use --force"),
+        (["import", "wordnet-sample", "{room}", "--force"], "not a graph in binary form"),
+        (["inspect", "{room}/triples.csv", "--head", "nobody"], "there is no column 'nobody'"),
+        (["inspect", "{room}/triples.csv", "--split", "sideways"], "split cannot be 'sideways'"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "triples.csv").write_text(TRIPLES)
+    before = sorted(os.listdir(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["satkgc", "kg", *(argument.format(room=tmp_path) for argument in arguments)])
+    with pytest.raises(SystemExit) as exit:
+        main()
+    printed = capsys.readouterr()
+    assert exit.value.code == 2
+    assert message in printed.err
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_help_teaches_by_example_and_needs_nothing_heavy() -> None:
+    script = "import sys; from satkgc.cli import app; app(['kg', 'import', '--help'], standalone_mode=False); "
+    script += "assert not {'torch', 'numba', 'transformers', 'scipy', 'matplotlib'} & sys.modules.keys()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "satkgc kg import my-folder my-graph" in done.stdout
+    assert "--entities-file" in done.stdout

@@ -1,0 +1,242 @@
+"""Graphs by name, from a real server, a data folder and the cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from published import FORMS, Published
+from range_server import Site, serving
+
+from satkgc import KnowledgeGraph, SatkgcError
+from satkgc.kg import catalogue, entries
+from satkgc.kg.entries import CATALOGUE, Counts, Entry, PublicFile
+from satkgc.kg.inspect import inspect
+
+ARCHIVES = [entry for entry in CATALOGUE if entry.sha256]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own for each test, and no data folder unless the test makes one."""
+    monkeypatch.setenv("SATKGC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SATKGC_DATA", raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with serving(Site({f"/{form.entry}/{name}": data for form in FORMS for name, data in form.files.items()})) as site:
+        yield site
+
+
+def entry_of(form: Published, url: str, **changes: object) -> Entry:
+    """The catalogue's entry, but with small files at another address, and their counts."""
+    entry = catalogue.find(form.entry)
+    files = tuple(PublicFile(file.folder, file.name, f"{url}/{form.entry}/{file.name}", None) for file in entry.files)
+    return dataclasses.replace(entry, files=files, counts=form.counts, sha256=None, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.entry)
+def test_every_published_form_is_downloaded_and_understood(form: Published, site: Site) -> None:
+    graph = catalogue.load(entry_of(form, site.url))
+    entities = {
+        graph.entities.id(i): (graph.entities.name(i), graph.entities.description(i))
+        for i in range(len(graph.entities.ids))
+    }
+    assert entities == form.entities
+    assert {graph.relations.id(i): graph.relations.name(i) for i in range(graph.num_relations)} == form.relations
+    held_out = {split: {graph.entities.id(i) for i in members} for split, members in graph.split_entities.items()}
+    assert held_out == form.held_out
+    assert sorted(path for path, _ in site.asked) == sorted(f"/{form.entry}/{name}" for name in form.files)
+
+
+def test_a_graph_once_read_is_mapped_from_the_cache(site: Site, cache: Path) -> None:
+    entry = entry_of(FORMS[0], site.url)
+    catalogue.load(entry)
+    asked = len(site.asked)
+    again = catalogue.load(entry)
+    assert again.path is not None
+    assert again.path.parent == cache / "graphs"
+    assert len(site.asked) == asked
+    assert catalogue.whereabouts(entry) == "cached"
+    assert sorted(path.name for path in cache.iterdir()) == ["downloads", "graphs"]
+
+
+def test_a_damaged_graph_in_the_cache_is_made_anew(site: Site) -> None:
+    entry = entry_of(FORMS[0], site.url)
+    path = catalogue.load(entry).path
+    assert path is not None
+    (path / "train.npy").unlink()
+    assert Counts.of(catalogue.load(entry)) == entry.counts
+
+
+def test_a_graph_with_other_counts_is_refused(site: Site) -> None:
+    entry = dataclasses.replace(entry_of(FORMS[0], site.url), counts=Counts(4, 2, 3, 1, 9))
+    with pytest.raises(SatkgcError, match="WN18RR has 1 test instead of 9"):
+        catalogue.load(entry)
+
+
+def test_without_a_network_it_is_said_which_file_goes_where(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("satkgc.kg.download.PATIENCE", 1)
+    entry = entry_of(FORMS[0], "http://127.0.0.1:9")
+    with pytest.raises(SatkgcError) as error:
+        catalogue.load(entry)
+    message = str(error.value)
+    assert "\n" not in message
+    for part in ("http://127.0.0.1:9/WN18RR/train.txt", "WN18RR.tar.xz", "SATKGC_DATA", f"{cache}/downloads/WN18RR"):
+        assert part in message
+    # And there they are found.
+    for name, data in FORMS[0].files.items():
+        (cache / "downloads" / "WN18RR").mkdir(parents=True, exist_ok=True)
+        (cache / "downloads" / "WN18RR" / name).write_bytes(data)
+    assert Counts.of(catalogue.load(entry)) == entry.counts
+
+
+def test_published_files_may_lie_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SATKGC_DATA", str(tmp_path / "data"))
+    for form in FORMS:
+        entry = entry_of(form, "http://127.0.0.1:9")
+        for file in entry.files:
+            (tmp_path / "data" / file.folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "data" / file.folder / file.name).write_bytes(form.files[file.name])
+        assert Counts.of(catalogue.load(entry)) == entry.counts
+
+
+def _folder(form: Published, path: Path) -> Path:
+    entry = catalogue.find(form.entry)
+    assert entry.convert is not None
+    raw = path.with_name("raw")
+    raw.mkdir(parents=True)
+    path.mkdir()
+    for name, data in form.files.items():
+        (raw / name).write_bytes(data)
+    entry.convert({name: raw / name for name in form.files}, path)
+    return path
+
+
+def test_a_graph_in_the_data_folder_is_preferred_packed_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = entry_of(FORMS[0], "http://127.0.0.1:9")
+    folder = _folder(FORMS[0], tmp_path / "data" / "WN18RR")
+    monkeypatch.setenv("SATKGC_DATA", str(tmp_path / "data"))
+    assert catalogue.local_copy(entry) == folder
+    unpacked = catalogue.load(entry)
+    monkeypatch.setenv("SATKGC_DATA", str(tmp_path / "packed"))
+    (tmp_path / "packed").mkdir()
+    with tarfile.open(tmp_path / "packed" / "WN18RR.tar.xz", "w:xz") as archive:
+        archive.add(folder, "WN18RR")
+    assert catalogue.whereabouts(entry) == "SATKGC_DATA"
+    packed = catalogue.load(entry)
+    assert packed.entities.ids.to_pylist() == unpacked.entities.ids.to_pylist()
+    assert packed.train.tolist() == unpacked.train.tolist()
+    with pytest.raises(
+        SatkgcError, match=r"WN18RR\.tar\.xz: not the published archive of WN18RR: its checksum differs"
+    ):
+        catalogue.load(dataclasses.replace(entry, sha256="0" * 64))
+
+
+def test_changed_files_are_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = _folder(FORMS[0], tmp_path / "data" / "WN18RR")
+    monkeypatch.setenv("SATKGC_DATA", str(tmp_path / "data"))
+    entry = entry_of(FORMS[0], "")
+    assert catalogue.load(entry).entities.name(0) == FORMS[0].entities["00001740"][0]
+    texts = (folder / "entities.tsv").read_text()
+    (folder / "entities.tsv").write_text(texts.replace("take a breath", "breathe"))
+    assert catalogue.load(entry).entities.name(0) == "breathe"
+
+
+def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("SATKGC_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="wordnet-sample is read anew each time"):
+        graph = KnowledgeGraph.load("wordnet-sample")
+    assert graph.path is None
+
+
+@pytest.mark.parametrize("name", ["wn18rr", "FB15K-237", "Wikidata5m-Inductive"])
+def test_names_are_known_in_any_case(name: str) -> None:
+    assert catalogue.find(name).name.lower() == name.lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("WN18R", "WN18RR"), ("fb15k237", "FB15k-237"), ("wordnet", "wordnet-sample")]
+)
+def test_a_wrong_name_is_answered_with_its_likes(name: str, near: str) -> None:
+    with pytest.raises(SatkgcError, match=f"did you mean .*{near}"):
+        KnowledgeGraph.load(name)
+
+
+def test_the_bundled_graph_opens_by_name() -> None:
+    graph = KnowledgeGraph.load("WordNet-Sample")
+    assert Counts.of(graph) == catalogue.find("wordnet-sample").counts
+    assert graph.name == "wordnet-sample"
+
+
+def test_a_path_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _folder(FORMS[0], tmp_path / "umls")
+    monkeypatch.chdir(tmp_path)
+    assert Counts.of(KnowledgeGraph.load("umls")) == FORMS[0].counts
+
+
+def test_options_that_cannot_apply_are_refused(tmp_path: Path) -> None:
+    saved = KnowledgeGraph.load("wordnet-sample").save(tmp_path / "graph").path
+    assert saved is not None
+    for source in ("wordnet-sample", saved):
+        KnowledgeGraph.load(source, split="none", seed=3)  # speaks of graphs without a split alone
+        with pytest.raises(SatkgcError, match="head cannot be chosen"):
+            KnowledgeGraph.load(source, head="subject")
+    with pytest.raises(SatkgcError, match="unknown option 'colour'"):
+        KnowledgeGraph.load(source, colour="red")
+    with pytest.raises(SatkgcError, match="did you mean 'languages'"):
+        KnowledgeGraph.load(source, language="de")
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("entry", ARCHIVES, ids=lambda entry: entry.name)
+def test_archives_hold_the_published_counts(entry: Entry, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counts as the papers and data sheets print them, not as our own table has them."""
+    published = json.loads((Path(__file__).parent / "published_counts.json").read_text())[entry.name]
+    monkeypatch.setenv("SATKGC_DATA", str(shared_data))
+    graph = KnowledgeGraph.load(entry.name.upper())
+    figures = inspect(graph)
+    assert {key: figures[key] for key in published} == published
+    assert vars(entries.Counts.of(graph)) == vars(entry.counts)
+
+
+@pytest.mark.shared
+def test_wn18rr_from_its_published_form_is_the_archived_one(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The definitions file is put together again from the archive's own keys: id, `__name_POS_n`, gloss."""
+    monkeypatch.setenv("SATKGC_DATA", str(shared_data))
+    archived = KnowledgeGraph.load("WN18RR")
+    with tarfile.open(shared_data / "WN18RR.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    keys = [line.split("\t") for line in (tmp_path / "WN18RR" / "wordnet_keys.tsv").read_text().splitlines()]
+    glosses = dict(zip(archived.entities.ids.to_pylist(), archived.entities.descriptions.to_pylist(), strict=True))
+    definitions = "".join(
+        f"{id}\t__{name.replace(' ', '_')}_{tag}_{sense}\t{glosses[id]}\n"
+        for id, name, tag, sense in keys
+        if id in glosses
+    )
+    files = {"wordnet-mlj12-definitions.txt": tmp_path / "definitions"}
+    files["wordnet-mlj12-definitions.txt"].write_text(definitions)
+    files |= {f"{split}.txt": tmp_path / "WN18RR" / f"{split}.tsv" for split in ("train", "valid", "test")}
+    (tmp_path / "out").mkdir()
+    entry = catalogue.find("WN18RR")
+    assert entry.convert is not None
+    entry.convert(files, tmp_path / "out")
+    graph = KnowledgeGraph.load(tmp_path / "out")
+    assert Counts.of(graph) == entry.counts
+    for id in archived.entities.ids.to_pylist()[::97]:
+        here, there = graph.entities.index(id), archived.entities.index(id)
+        assert graph.entities.name(here) == archived.entities.name(there)
+        assert graph.entities.description(here) == archived.entities.description(there)
+    names = {graph.relations.id(i): graph.relations.name(i) for i in range(graph.num_relations)}
+    assert names == {archived.relations.id(i): archived.relations.name(i) for i in range(archived.num_relations)}

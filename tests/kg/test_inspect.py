@@ -1,0 +1,105 @@
+"""The figures of `kg inspect`, against networkx, scipy's statistics and plain counting."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from kg_graphs import graphs, vocabulary
+from scipy import stats
+
+from satkgc import KnowledgeGraph, SatkgcError
+from satkgc.kg.categories import CATEGORIES, relation_categories
+from satkgc.kg.inspect import component_sizes, inspect
+from satkgc.kg.plot import plot_degrees
+from satkgc.kg.tsv import write_tsv
+
+
+@settings(max_examples=25, deadline=None)
+@given(graphs())
+def test_figures_are_those_of_networkx_and_scipy(graph: KnowledgeGraph) -> None:
+    network = nx.MultiGraph()
+    network.add_nodes_from(range(graph.num_entities))
+    network.add_edges_from((int(h), int(t)) for h, _, t in graph.train)
+    degree = [len(set(network.neighbors(entity))) for entity in network]
+    components = [len(component) for component in nx.connected_components(network)]
+    texts = graph.entities.descriptions.to_pylist()
+    words = [len(text.split()) for text in texts if text.split()]
+    figures = inspect(graph)
+    assert json.loads(json.dumps(figures)) == json.loads(json.dumps(figures, allow_nan=False))
+    assert figures["mean_degree"] == pytest.approx(np.mean(degree))
+    for share, key in ((50, "median_degree"), (90, "p90_degree"), (99, "p99_degree")):
+        assert figures[key] == pytest.approx(stats.scoreatpercentile(degree, share))
+    assert figures["max_degree"] == max(degree)
+    assert figures["isolated_entities"] == degree.count(0)
+    assert figures["components"] == len(components)
+    assert figures["largest_component"] == max(components)
+    assert sorted(component_sizes(graph).tolist()) == sorted(components)
+    assert figures["described_entities"] == len(words)
+    assert figures["description_words"]["max"] == max(words, default=0)
+    assert figures["description_words"]["mean"] == pytest.approx(np.mean(words) if words else 0)
+    assert figures["held_out_entities"] == {split: len(members) for split, members in graph.split_entities.items()}
+
+
+@settings(max_examples=25, deadline=None)
+@given(graphs())
+def test_categories_follow_the_rule_of_one_and_a_half(graph: KnowledgeGraph) -> None:
+    found = relation_categories(graph)
+    for relation in range(graph.num_relations):
+        tails, heads = defaultdict(set), defaultdict(set)
+        for h, r, t in graph.train.tolist():
+            if r == relation:
+                tails[h].add(t)
+                heads[t].add(h)
+        if not tails:
+            assert found[relation] == len(CATEGORIES)
+            continue
+        many_heads = np.mean([len(answers) for answers in heads.values()]) >= 1.5
+        many_tails = np.mean([len(answers) for answers in tails.values()]) >= 1.5
+        assert CATEGORIES[found[relation]] == f"{'N' if many_heads else '1'}-{'N' if many_tails else '1'}"
+    counts = inspect(graph)["relation_categories"]
+    assert sum(part["train"] for part in counts.values()) == len(graph.train)
+
+
+def test_exactly_one_and_a_half_counts_as_many() -> None:
+    triples = [[0, 0, 1], [0, 0, 2], [3, 0, 4]]  # three triples, two heads
+    graph = KnowledgeGraph.from_arrays("g", vocabulary("entity", list("abcde")), vocabulary("relation", ["r"]), triples)
+    assert CATEGORIES[relation_categories(graph)[0]] == "1-N"
+
+
+def test_the_picture_is_a_picture(tmp_path: Path) -> None:
+    graph = KnowledgeGraph.load("wordnet-sample")
+    plot_degrees(graph, tmp_path / "degrees.png")
+    assert (tmp_path / "degrees.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(SatkgcError, match="cannot write the picture"):
+        plot_degrees(graph, tmp_path / "missing" / "degrees.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["degrees.png"]
+    empty = KnowledgeGraph.from_arrays("empty", vocabulary("entity", ["a"]), vocabulary("relation", ["r"]), [])
+    with pytest.raises(SatkgcError, match="nothing to draw"):
+        plot_degrees(empty, tmp_path / "empty.png")
+
+
+def test_a_graph_written_as_text_reads_as_it_was(tmp_path: Path) -> None:
+    graph = KnowledgeGraph.from_arrays(
+        "g",
+        vocabulary("entity", ["a", "b", "c"], ["A\tone", "B\ntwo", "C"], ["", "x  y", '"quoted"']),
+        vocabulary("relation", ["r"]),
+        [[0, 0, 1]],
+        [[1, 0, 2]],
+        [[2, 0, 2]],
+        {"valid": np.array([2], np.int32)},
+    )
+    write_tsv(graph, tmp_path / "g")
+    again = KnowledgeGraph.load(tmp_path / "g")
+    for split in ("train", "valid", "test"):
+        assert again.split(split).tolist() == graph.split(split).tolist()
+    assert again.entities.names.to_pylist() == ["A one", "B two", "C"]
+    assert again.entities.descriptions.to_pylist() == ["", "x y", '"quoted"']
+    assert again.split_entities["valid"].tolist() == [2]
+    with pytest.raises(SatkgcError, match="exists already"):
+        write_tsv(graph, tmp_path / "g")
