@@ -54,7 +54,16 @@ def test_a_body_that_does_not_fit_is_told_so_in_one_line(url: str, path: str, bo
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"null", b"[" * 100_000, b'{"k": ' + b"9" * 9_000 + b"}", b'"\\ud800"', b"\xff\xfe", b'{"head": "\\ud800"}'],
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[" * 100_000,
+        b'{"k": ' + b"9" * 9_000 + b"}",
+        b'"\\ud800"',
+        b"\xff\xfe",
+        b'{"head": "\\ud800"}',
+    ],
 )
 def test_what_is_no_json_is_refused(url: str, content: bytes) -> None:
     for type in ("application/json", "text/plain", "multipart/form-data; boundary=x"):

@@ -20,7 +20,12 @@ export const byId = (id) => document.getElementById(id);
 
 export const readable = (name) => name.replaceAll("_", " ").trim();
 
-export const percent = (p) => (p >= 0.9995 ? ">99.9" : p < 0.001 ? "<0.1" : (100 * p).toFixed(p < 0.0995 ? 1 : 0)) + " %";
+// One decimal where it matters, at both ends; never 0 % or 100 %, which nobody knows.
+export function percent(p) {
+  if (p < 0.001) return "<0.1 %";
+  if (p >= 0.9995) return ">99.9 %";
+  return `${(100 * p).toFixed(p < 0.0995 || p >= 0.995 ? 1 : 0)} %`;
+}
 
 export function shorten(text, length) {
   return text.length <= length ? text : text.slice(0, length - 1).trimEnd() + "…";

@@ -64,10 +64,14 @@ function path({ path }) {
     el("p", { class: "path" }, stop(path[0].source_name), ...path.flatMap(step)));
 }
 
+// Without the marks that begin and end a text for the model; the one between its segments becomes a dash.
+const plain = (text) =>
+  text.replace(/^(\[CLS\]|<s>)\s*|\s*(\[SEP\]|<\/s>)$/g, "").replace(/\s*(\[SEP\]|(<\/s>)+)\s*/g, " — ");
+
 function texts({ query_text, entity_text, score, probability }) {
   const trust = probability == null ? "" : `, calibrated to ${percent(probability)}`;
   return part("Texts compared", `cosine ${score.toFixed(3)}${trust}`,
     el("div", { class: "texts" },
-      el("blockquote", {}, el("cite", {}, "question"), query_text),
-      el("blockquote", {}, el("cite", {}, "answer"), entity_text)));
+      el("blockquote", {}, el("cite", {}, "question"), plain(query_text)),
+      el("blockquote", {}, el("cite", {}, "answer"), plain(entity_text))));
 }
