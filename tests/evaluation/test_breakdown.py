@@ -44,6 +44,14 @@ def test_categories_by_hand():
     assert names == ["1-1", "1-N", "N-1", "N-N", "new"]
 
 
+def test_categories_by_counting():
+    kg = split_graph(8, entities=12, relations=6, triples=100)
+    for relation, category in enumerate(relation_categories(kg)):
+        triples = {tuple(row) for row in kg.train.tolist() if row[1] == relation}
+        many = [len(triples) / len({triple[end] for triple in triples}) > 1.5 for end in (2, 0)]
+        assert CATEGORIES[category] == f"{'N' if many[0] else '1'}-{'N' if many[1] else '1'}"
+
+
 def test_groups_hold_the_right_questions():
     # 0 has the neighbours 1, 2 and 3; 4 and 5 are new.
     kg = graph_of([[0, 0, 1], [0, 0, 2], [0, 0, 3]], 6, 2, test=[[0, 1, 4], [1, 1, 0], [4, 0, 5]])

@@ -9,6 +9,7 @@ import numpy as np
 from satkgc.evaluation.metrics import DIRECTIONS, measure, measure_directions
 from satkgc.evaluation.ranking import Ranks
 from satkgc.kg import KnowledgeGraph
+from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
 
 Metrics = dict[str, float]
@@ -76,18 +77,19 @@ def by_unseen(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties:
 def relation_categories(kg: KnowledgeGraph) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """Index into `CATEGORIES` for every relation, 4 for one without training triples.
 
-    Heads per tail and tails per head are averaged over the training triples' distinct pairs, as in TransE.
+    Heads per tail and tails per head are averaged over the distinct training triples, as in TransE.
     """
-    triples = np.unique(kg.train, axis=0).astype(np.int64)
-    relations, size = triples[:, 1], kg.num_entities
-    count = np.bincount(relations, minlength=kg.num_relations)
+    known = kg.known_train
 
-    def distinct(column: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        pairs = np.unique(relations * size + triples[:, column])
-        return np.maximum(np.bincount(pairs // size, minlength=kg.num_relations), 1).astype(np.float64)
+    def distinct(ptr: Int64, relations: Int32) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """How many entities each relation starts from: relations ascend within an entity, so count where one begins."""
+        begins = np.diff(relations, prepend=-1) != 0
+        begins[ptr[:-1][ptr[:-1] < len(relations)]] = True
+        return np.maximum(np.bincount(relations[begins], minlength=kg.num_relations), 1)
 
-    many_tails = count / distinct(0) > _MANY
-    many_heads = count / distinct(2) > _MANY
+    count = np.bincount(known.head_relations, minlength=kg.num_relations)
+    many_tails = count / distinct(known.head_ptr, known.head_relations) > _MANY
+    many_heads = count / distinct(known.tail_ptr, known.tail_relations) > _MANY
     category = np.where(many_heads, np.where(many_tails, 3, 2), np.where(many_tails, 1, 0))
     return np.where(count == 0, len(CATEGORIES), category).astype(np.int8)
 

@@ -26,7 +26,7 @@ def to_grid(vectors: Vectors, device: torch.device | str = "cpu") -> torch.Tenso
     """Unit vectors as whole numbers in float64, on a device.  # (n, d) -> (n, d)"""
     if isinstance(vectors, np.ndarray):
         vectors = torch.from_numpy(np.array(vectors, np.float32))
-    grid = vectors.detach().to(device=device, dtype=torch.float64)
+    grid = vectors.detach().to(device).double()  # widened there: half as much to send
     if not bool((torch.linalg.vector_norm(grid, dim=1) <= _NORM_LIMIT).all()):  # also false for NaN
         raise SatkgcError(
             "a vector is not finite or longer than 1, so its cosine cannot be taken",
