@@ -144,9 +144,8 @@ def rdf_xml(source: Source) -> str:
         )
     texts = [(id, name, description) for id, (name, description) in source.entities.items()]
     for id, name, description in [*texts, *((id, name, "") for id, name in source.relations.items())]:
-        out.append(
-            f"<rdf:Description rdf:about={quoteattr(id)} rdfs:label={quoteattr(name)} rdfs:comment={quoteattr(description)}/>"
-        )
+        texts_of = f"rdfs:label={quoteattr(name)} rdfs:comment={quoteattr(description)}"
+        out.append(f"<rdf:Description rdf:about={quoteattr(id)} {texts_of}/>")
     return "\n".join([*out, "</rdf:RDF>"])
 
 

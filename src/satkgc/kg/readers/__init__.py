@@ -33,7 +33,7 @@ def read(source: Path, options: ReadOptions | None = None) -> KnowledgeGraph:
 
         return archive.read(source, options)
     plain = name.removesuffix(".gz").removesuffix(".zst")
-    if plain.endswith(TABLES):
+    if plain.endswith(TABLES) and not (plain != name and plain.endswith(".parquet")):  # it packs its own columns
         from satkgc.kg.readers import table
 
         return table.read(source, options)

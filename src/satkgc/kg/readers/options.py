@@ -44,7 +44,8 @@ class ReadOptions:
     # Tables of entities and of relations. None: names are made from the ids.
     entities: Path | None = None
     relations: Path | None = None
-    # The columns of those two tables. None: guessed from the usual names (id; name, label, title; description, text).
+    # The columns of those two tables; the second need not have them. None: guessed from the usual names (id; name,
+    # label, title; description, text).
     id: str | None = None
     label: str | None = None
     description: str | None = None

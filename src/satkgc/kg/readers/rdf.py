@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import quote
@@ -39,6 +40,8 @@ LONGEST_IRI = 8_192  # a prefix of a megabyte would make every entity one
 
 def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
     """Read one RDF file; its form is told by its ending."""
+    if find_spec("pyoxigraph") is None:
+        raise SatkgcError("RDF needs pyoxigraph", where=source, remedy="pip install 'satkgc[rdf]'")
     stem = source.with_suffix("") if source.suffix.lower() in COMPRESSION else source
     name = options.name or stem.stem
     nodes = _Nodes(str(source), options)
@@ -48,10 +51,8 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
 
 
 def _quads(file: SourceFile, stem: Path) -> Iterator[Any]:
-    try:
-        import pyoxigraph
-    except ImportError:
-        raise SatkgcError("RDF needs pyoxigraph", where=file.shown, remedy="pip install 'satkgc[rdf]'") from None
+    import pyoxigraph
+
     ending = stem.suffix.lower().removeprefix(".")
     form = pyoxigraph.RdfFormat.from_extension("rdf" if ending == "owl" else ending)
     assert form is not None  # `read` of the package knows which endings there are

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from satkgc.kg.readers.columns import SPLIT_VALUES
+from satkgc.kg.readers.source import most_unpacked
 from satkgc.kg.vocabulary import Int32
 
 ROWS = 1 << 17
@@ -35,6 +36,7 @@ def number(
     found = {} if relations is None else {id: i for i, id in enumerate(relations.to_pylist())}
     listed = relations is not None
     parts: dict[str, list[Int32]] = {}
+    left = most_unpacked(source)
     try:
         table = pyarrow.dataset.dataset(source, format="parquet")
         for batch in table.scanner(columns=wanted, batch_size=ROWS).to_batches():
@@ -42,6 +44,9 @@ def number(
             if batch["head"].null_count or batch["tail"].null_count or relation is None:
                 return None
             rows = np.stack([batch["head"].to_numpy(), relation, batch["tail"].to_numpy()], 1)  # (n, 3)
+            left -= rows.nbytes
+            if left < 0:
+                return None
             if "split" not in columns:
                 parts.setdefault("train", []).append(rows)
                 continue
@@ -51,7 +56,7 @@ def number(
                     return None
                 mask = pc.equal(split, value).to_numpy(zero_copy_only=False)
                 parts.setdefault(SPLITS[value], []).append(rows[mask])
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):  # the last for what is not UTF-8
         return None
     if "train" not in parts or "" in found:
         return None

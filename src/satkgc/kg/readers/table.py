@@ -64,8 +64,27 @@ def _listing(source: Path, options: ReadOptions) -> Listing:
     if not source.is_file():
         raise SatkgcError("there is no such file", where=source, remedy="check the path")
     given = {"id": options.id, "name": options.label, "description": options.description}
+    if options.entities is not None and source == options.relations:
+        # The names were given for the entities; the relations' table uses those that it has, too.
+        has = _names(source)
+        given = {role: name if name in has else None for role, name in given.items()}
     columns, where = _read_columns(source, given, ("id",))
     return Listing(columns["id"], columns.get("name"), columns.get("description"), str(source), where)
+
+
+def _names(source: Path) -> list[str]:
+    """The names of a table's columns, or its first row."""
+    file = SourceFile.of(source)
+    return ParquetTable(file).names if _is_parquet(source) else _text(file).first_row()
+
+
+def _is_parquet(source: Path) -> bool:
+    return source.name.lower().endswith(".parquet")
+
+
+def _text(file: SourceFile) -> Delimited:
+    plain = file.path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    return Delimited(file, "," if plain.endswith(".csv") else "\t")
 
 
 def _read_columns(
@@ -73,13 +92,12 @@ def _read_columns(
 ) -> tuple[dict[str, pa.ChunkedArray], Where]:
     """The columns that are there, by role, and a row's place in the file."""
     file = SourceFile.of(source)
-    plain = source.name.lower().removesuffix(".gz").removesuffix(".zst")
-    if plain.endswith(".parquet"):
+    if _is_parquet(source):
         table = ParquetTable(file)
         found = locate(table.names, given, required, file.shown, header=True)
         places = {role: at for role, at in found.items() if at is not None}
         return dict(zip(places, table.columns(list(places.values())), strict=True)), table.where
-    text = Delimited(file, "," if plain.endswith(".csv") else "\t")
+    text = _text(file)
     names = text.first_row()
     header = is_header(names, given)
     found = locate(names, given, required, file.shown, header)

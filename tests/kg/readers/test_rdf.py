@@ -1,0 +1,136 @@
+"""What RDF statements become."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import forms
+import pytest
+
+from satkgc.errors import SatkgcError
+from satkgc.kg.readers import ReadOptions, rdf, read
+
+PREFIXES = """@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix schema: <http://schema.org/> .
+@prefix schemas: <https://schema.org/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> .
+@prefix dct: <http://purl.org/dc/terms/> .
+:a :knows :b .
+"""
+
+
+@pytest.fixture
+def turtle(tmp_path: Path):  # type: ignore[no-untyped-def]
+    """Read statements that follow the prefixes and :a :knows :b."""
+
+    def run(text: str, **options: object) -> forms.Source:
+        (tmp_path / "g.ttl").write_text(PREFIXES + text)
+        return forms.said(read(tmp_path / "g.ttl", ReadOptions(split="none", **options)))  # type: ignore[arg-type]
+
+    return run
+
+
+@pytest.mark.parametrize("predicate", ["rdfs:label", "skos:prefLabel", "schema:name", "schemas:name", "foaf:name"])
+def test_names(turtle, predicate: str) -> None:  # type: ignore[no-untyped-def]
+    source = turtle(f':a {predicate} "Ann  of\\n Green Gables" .')
+    assert source.entities == {"http://e/a": ("Ann of Green Gables", ""), "http://e/b": ("b", "")}
+    assert source.splits["train"] == [("http://e/a", "http://e/knows", "http://e/b")]
+
+
+@pytest.mark.parametrize(
+    "predicate", ["schema:description", "schemas:description", "rdfs:comment", "dct:description", "skos:definition"]
+)
+def test_descriptions(turtle, predicate: str) -> None:  # type: ignore[no-untyped-def]
+    assert turtle(f':a {predicate} "a girl" .').entities["http://e/a"] == ("a", "a girl")
+
+
+@pytest.mark.parametrize(
+    ("languages", "labels", "chosen"),
+    [
+        (("en",), '"Wien"@de, "Vienna"@en, "Vindobona"', "Vienna"),
+        (("en",), '"Wien"@de, "Vindobona"', "Vindobona"),
+        (("en",), '"Wien"@de, "Vienne"@fr', "Wien"),
+        (("en",), '"color"@en-US, "Farbe"@de', "color"),
+        (("en",), '"colour"@en-GB, "color"@en', "color"),
+        (("en",), '"x"@eng, "Vindobona"', "Vindobona"),
+        (("fr", "de"), '"Wien"@de, "Vienna"@en, "Vienne"@fr', "Vienne"),
+        (("fr", "de"), '"Wien"@de, "Vienna"@en, "Vindobona"', "Wien"),
+        (("", "de"), '"Wien"@de, "Vindobona"', "Vindobona"),
+        (("DE",), '"Wien"@de, "Vienna"@en', "Wien"),
+        (("en",), '"", "  "@en, "Wien"@de', "Wien"),
+    ],
+)
+def test_languages(turtle, languages: tuple[str, ...], labels: str, chosen: str) -> None:  # type: ignore[no-untyped-def]
+    assert turtle(f":a rdfs:label {labels} .", languages=languages).entities["http://e/a"][0] == chosen
+
+
+def test_the_language_comes_before_the_predicate(turtle) -> None:  # type: ignore[no-untyped-def]
+    assert turtle(':a rdfs:label "Wien"@de ; foaf:name "Vienna"@en .').entities["http://e/a"][0] == "Vienna"
+    assert turtle(':a foaf:name "Ann" ; rdfs:label "Anne" .').entities["http://e/a"][0] == "Anne"
+
+
+def test_literals_and_statements_about_statements_are_left_out_and_counted(turtle, caplog) -> None:  # type: ignore[no-untyped-def]
+    with caplog.at_level(logging.WARNING):
+        source = turtle(':a :age 5 ; :born "1999" . :c :says <<( :a :knows :b )>> .')
+    assert set(source.entities) == {"http://e/a", "http://e/b"}
+    assert "2 literals" in caplog.text
+    assert "1 statements about statements" in caplog.text
+
+
+def test_a_label_that_is_no_text_is_neither_name_nor_relation(turtle) -> None:  # type: ignore[no-untyped-def]
+    source = turtle(":a rdfs:label :b .")
+    assert set(source.relations) == {"http://e/knows"}
+    assert source.entities["http://e/a"] == ("a", "")
+
+
+def test_relations_are_named_too_and_are_no_entities(turtle) -> None:  # type: ignore[no-untyped-def]
+    source = turtle(':knows rdfs:label "is acquainted with" . :a :worksFor :b .')
+    assert source.relations == {"http://e/knows": "is acquainted with", "http://e/worksFor": "works for"}
+    assert set(source.entities) == {"http://e/a", "http://e/b"}
+
+
+def test_what_has_a_text_is_an_entity_even_alone(turtle) -> None:  # type: ignore[no-untyped-def]
+    source = turtle(':lonely rdfs:comment "nobody" . :mute :age 3 .')
+    assert source.entities["http://e/lonely"] == ("lonely", "nobody")
+    assert "http://e/mute" not in source.entities
+
+
+def test_blank_nodes_with_a_name_stay_and_others_go(turtle, caplog) -> None:  # type: ignore[no-untyped-def]
+    with caplog.at_level(logging.WARNING):
+        source = turtle(
+            '_:z foaf:name "Bob" . :a :likes _:z . :a :owns [ :has :b ] ; :list ( :a :b ) . '
+            '[] foaf:name "Cy" ; :likes :a .'
+        )
+    assert source.entities["_:b0"] == ("Bob", "")
+    assert source.entities["_:b1"] == ("Cy", "")
+    assert ("http://e/a", "http://e/likes", "_:b0") in source.splits["train"]
+    assert set(source.relations) == {"http://e/knows", "http://e/likes"}  # none that only left-out triples had
+    assert "7 triples of blank nodes without a name" in caplog.text
+
+
+def test_named_graphs_are_one_and_repeats_are_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "g.nq").write_text(
+        "".join(f"<http://e/a> <http://e/r> <http://e/b> <http://g/{i}> .\n" for i in range(3))
+    )
+    with caplog.at_level(logging.WARNING):
+        graph = read(tmp_path / "g.nq", ReadOptions(split="none"))
+    assert graph.train.tolist() == [[0, 0, 1]]
+    assert "2 duplicate triples dropped from train" in caplog.text
+
+
+def test_relative_iris_do_not_depend_on_the_folder(turtle) -> None:  # type: ignore[no-untyped-def]
+    assert "file:///g.ttl#me" in turtle("<#me> :knows :a .").entities
+
+
+def test_short_xml_entities_are_fine(tmp_path: Path) -> None:
+    xml = forms.rdf_xml(forms.Source({"train": [("http://e/a", "http://r/r", "http://e/b")]}, {}))
+    declared = '<!DOCTYPE rdf:RDF [<!ENTITY e "http://e/"><!ENTITY amp2 "&#38;">]>\n'
+    (tmp_path / "g.owl").write_text(declared + xml.replace("http://e/", "&e;"))
+    assert read(tmp_path / "g.owl").entities.ids.to_pylist() == ["http://e/a", "http://e/b"]
+
+
+def test_without_pyoxigraph_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "g.nt").write_text("")
+    monkeypatch.setattr(rdf, "find_spec", lambda name: None)
+    with pytest.raises(SatkgcError, match=r"pip install 'satkgc\[rdf\]'"):
+        read(tmp_path / "g.nt")

@@ -1,0 +1,98 @@
+"""Which columns a table's triples are found in."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import forms
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from satkgc.kg.readers import ReadOptions, read
+
+EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("t.csv", "head,relation,tail\na,r,b\nb,r,c\n", {}),
+        ("t.csv", "Subject,Predicate,Object\na,r,b\nb,r,c\n", {}),
+        ("t.csv", "tail,x,head,relation\nb,1,a,r\nc,2,b,r\n", {}),
+        ("t.csv", "a,r,b\nb,r,c\n", {}),
+        ("t.csv", "\ufeffa,r,b\r\n\r\nb,r,c\r\n", {}),
+        ("t.csv", "a,r,b,x\nb,r,c,x\n", {"head": "0", "relation": "1", "tail": "2"}),
+        ("t.csv", "drug,effect,disease\na,r,b\nb,r,c\n", {"head": "drug", "relation": "effect", "tail": "disease"}),
+        ("t.csv", "drug,relation,disease\na,r,b\nb,r,c\n", {"head": "drug", "tail": "2"}),
+        ("t.csv", "2,1,0\na,r,b\nb,r,c\n", {"head": "2", "relation": "1", "tail": "0"}),
+        ("t.tsv", "s\tp\to\na\tr\tb\nb\tr\tc\n", {}),
+        ("t.tsv", "a\tr\tb\nb\tr\tc", {}),
+    ],
+)
+def test_columns(tmp_path: Path, name: str, text: str, options: dict[str, str]) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    for file in (name, f"{name}.gz"):
+        graph = read(tmp_path / file, ReadOptions(split="none", **options))  # type: ignore[arg-type]
+        assert forms.said(graph).splits["train"] == EXPECTED
+        assert graph.name == "t"
+
+
+def test_quotes_mean_something_in_csv_only(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('"a, ""x""",r,"b\nc"\n')
+    (tmp_path / "t.tsv").write_text('"a"\tr\tb"\n')
+    assert forms.said(read(tmp_path / "t.csv")).splits["train"] == [('a, "x"', "r", "b\nc")]
+    assert forms.said(read(tmp_path / "t.tsv")).splits["train"] == [('"a"', "r", 'b"')]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_split_column(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"t.{ending}"
+    values = ["train", "Validation", "test ", "TRAIN", "dev"]
+    columns = {"head": list("abcde"), "relation": ["r"] * 5, "tail": list("bcdea"), "fold": values}
+    if ending == "parquet":
+        pq.write_table(pa.table(columns), path)
+    else:
+        path.write_text(
+            "head,relation,tail,fold\n" + "".join(f"{','.join(row)}\n" for row in zip(*columns.values(), strict=True))
+        )
+    graph = read(path, ReadOptions(split_column="fold"))
+    assert [len(split) for split in (graph.train, graph.valid, graph.test)] == [2, 2, 1]
+
+
+def test_other_types_of_parquet_columns(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "x": pa.array([1, 2], pa.int64()),
+            "subject": pa.array(["a", "b"]).dictionary_encode(),
+            "predicate": pa.array([b"r", b"r"], pa.binary()),
+            "object": pa.array([7, 8], pa.int32()),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert forms.said(read(tmp_path / "t.parquet")).splits["train"] == [("a", "r", "7"), ("b", "r", "8")]
+
+
+def test_texts_beside_the_triples(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,r,b\nb,r,c\n")
+    (tmp_path / "e.csv").write_text('key,title,about\na,Ann,"one, two"\nb,,two\nc,Cy,\nd,Dee,\n')
+    (tmp_path / "r.tsv").write_text("r\tknows\n")
+    pq.write_table(
+        pa.table({"iri": ["a", "b", "c"], "label": ["Ann", None, "Cy"], "text": ["x", "y", None]}),
+        tmp_path / "e.parquet",
+    )
+    named = ReadOptions(entities=tmp_path / "e.csv", relations=tmp_path / "r.tsv", id="key", description="about")
+    graph = forms.said(read(tmp_path / "t.csv", named))
+    assert graph.entities == {"a": ("Ann", "one, two"), "b": ("b", "two"), "c": ("Cy", ""), "d": ("Dee", "")}
+    assert graph.relations == {"r": "knows"}
+    guessed = forms.said(read(tmp_path / "t.csv", ReadOptions(entities=tmp_path / "e.parquet")))
+    assert guessed.entities == {"a": ("Ann", "x"), "b": ("b", "y"), "c": ("Cy", "")}
+
+
+def test_a_listing_without_a_header(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("entity\tisa\ta\n")
+    (tmp_path / "e.tsv").write_text("entity\tan entity\tEntity\na\tAnn\t\n")  # the first id is a usual column name
+    graph = forms.said(read(tmp_path / "t.tsv", ReadOptions(entities=tmp_path / "e.tsv")))
+    assert graph.entities == {"entity": ("an entity", "Entity"), "a": ("Ann", "")}
