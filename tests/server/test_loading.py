@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from threading import Event
 
-import httpx
 from running import CLIENT, running, until
 
 from satkgc.errors import SatkgcError

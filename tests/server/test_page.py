@@ -14,10 +14,10 @@ from satkgc.server.app import create_app
 from satkgc.server.settings import Settings
 
 CHROMIUM = shutil.which("chromium")
-QUIET = (
-    "--no-sandbox --disable-gpu --disable-quic --disable-background-networking --disable-component-update "
-    "--disable-sync --no-first-run"
-).split()
+QUIET = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path (apt install chromium)")
 
 
