@@ -62,7 +62,7 @@ def test_a_body_that_does_not_fit_is_told_so_in_one_line(url: str, path: str, bo
         b'{"k": ' + b"9" * 9_000 + b"}",
         b'"\\ud800"',
         b"\xff\xfe",
-        b'{"head": "\\ud800"}',
+        b'{"head": "\\ud800", "relation": "hypernym"}',
     ],
 )
 def test_what_is_no_json_is_refused(url: str, content: bytes) -> None:

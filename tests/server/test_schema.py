@@ -13,13 +13,8 @@ def test_the_service_keeps_to_its_description(url: str, tmp_path: Path) -> None:
     # As a command: its plugin for pytest lags behind pytest. The folder is for the notes it writes.
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api/v1/openapi.json", "--no-color"]
     options = ["--phases", "examples,coverage,fuzzing", "--max-examples", "8", "--seed", "1"]
-    done = subprocess.run(
-        [*command, *options, "--suppress-health-check", "all"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=240,
-    )
+    command += [*options, "--suppress-health-check", "all"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=240)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "9 selected / 9 total" in done.stdout
 

@@ -187,7 +187,10 @@ function wire() {
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, dialog");
     if (event.key === "/" && !typing) (event.preventDefault(), byId(state.fresh ? "new-name" : "entity").focus());
-    if (event.key === "ArrowDown" && event.target === byId("entity")) document.querySelector(".answer")?.focus();
+    if (event.key === "ArrowDown" && event.target === byId("entity") && combobox.picked) {
+      event.preventDefault();
+      document.querySelector(".answer")?.focus();
+    }
     if (event.key === "Escape" && !typing && !byId("detail").hidden) close(true);
   });
   window.addEventListener("popstate", recall);

@@ -62,10 +62,10 @@ export class Combobox {
 
   #key(event) {
     if (this.list.hidden) {
-      if (event.key === "ArrowDown" && this.input.value.trim()) {
-        event.preventDefault();
-        this.#suggest(this.input.value.trim());
-      }
+      // With an entity picked, the arrow belongs to the answers below.
+      if (event.key !== "ArrowDown" || this.picked || !this.input.value.trim()) return;
+      event.preventDefault();
+      this.#suggest(this.input.value.trim());
       return;
     }
     if (event.key === "ArrowDown") this.#move(this.active + 1);
