@@ -51,7 +51,7 @@ def scramble(place: Tensor, seed: Tensor) -> Tensor:
     # The seed comes first: a product of a place alone is index arithmetic to the compiler, which overflows it.
     x = (place ^ seed) * -1640531535  # 2^32 / golden ratio, odd
     x = x ^ ((x >> 16) & 0xFFFF)
-    x = x * 0x7FEB352D
+    x = (x + seed) * 0x7FEB352D  # again, or near seeds would give each other's numbers in another order
     x = x ^ ((x >> 15) & 0x1FFFF)
     x = x * -2073254261
     x = x ^ ((x >> 16) & 0xFFFF)

@@ -22,7 +22,7 @@ def _kept(seed, place, threshold):  # type: ignore[no-untyped-def]
     """Whether dropout keeps an element: the hash of `block.scramble`."""
     x = ((place ^ seed) * -1640531535).to(tl.uint32)
     x = x ^ (x >> 16)
-    x = x * 0x7FEB352D
+    x = (x + seed.to(tl.uint32)) * 0x7FEB352D
     x = x ^ (x >> 15)
     x = x * 0x846CA68B
     x = x ^ (x >> 16)

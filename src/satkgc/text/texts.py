@@ -24,6 +24,9 @@ from satkgc.text.wording import entity_text, relation_text
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
+NOBODY = np.zeros(0, np.int64), np.zeros(0, np.int32)  # no neighbours, in the types of those there are
+for _array in NOBODY:
+    _array.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +65,7 @@ class Texts:
             names = (f" {name.strip()}" for name in _strings(kg.entities.names)) if config.neighbours else ()
             self._names = self._tokenise(counted(names))
         self._relations = self._tokenise(_relation_texts(kg.relations, config), cut=False)
-        self._neighbours = (kg.adjacency.neighbour_ptr, kg.adjacency.neighbours) if config.neighbours else (NONE, NONE)
+        self._neighbours = (kg.adjacency.neighbour_ptr, kg.adjacency.neighbours) if config.neighbours else NOBODY
         self._check_relations(kg.relations)
 
     def queries(self, entities: Any, directed: Any, without: Any = None) -> TokenBatch:
@@ -78,7 +81,7 @@ class Texts:
         sep = self.tokenizer.sep_token or ""
         texts = [entity_text(name, description, self.config, sep)[0] for name, description in entities]
         nobody = np.zeros(len(texts), np.bool_)
-        return self._assemble(self._tokenise(texts), nobody, (NONE, NONE), np.arange(len(texts)), directed, None)
+        return self._assemble(self._tokenise(texts), nobody, NOBODY, np.arange(len(texts)), directed, None)
 
     def new_entity(self, name: str, description: str = "") -> TokenBatch:
         """The text of one entity the graph never had."""
@@ -89,7 +92,7 @@ class Texts:
     ) -> TokenBatch:
         template = self._one if directed is None else self._two
         ids, ptr, types = assemble(
-            *(NONE if a is None else np.ascontiguousarray(a, np.int32) for a in (entities, without, directed)),
+            *(NONE if a is None else np.array(a, np.int32) for a in (entities, without, directed)),
             texts.ids,
             texts.ptr,
             short,

@@ -27,7 +27,7 @@ def backward(
     """The loss of the global batch; its gradients are added to the parameters, on every rank the same.
 
     1. Each rank encodes its chunks. With `keep` their graphs are kept; without it only the vectors are (gradient
-       caching), so that memory is that of one chunk.
+       caching), and the last chunk's graph, so that memory is that of one chunk.
     2. The vectors of all ranks are gathered, and every rank computes the loss over all of them once, down to the
        gradient of each vector.
     3. Each rank carries the gradients of its own vectors back through its chunks, encoding them again where the graph
@@ -47,8 +47,9 @@ def backward(
         ):
             return (towers.queries if chunk.queries else towers.entities)(chunk.packed)  # (rows, D)
 
-    mine = [(chunk, encode(chunk, grad=keep)) for chunk in samples.chunks[ranks.rank]]
-    sizes = [sum(len(chunk.rows) for chunk in own) for own in samples.chunks]
+    own = samples.chunks[ranks.rank]
+    mine = [(chunk, encode(chunk, grad=keep or chunk is own[-1])) for chunk in own]
+    sizes = [sum(len(chunk.rows) for chunk in chunks) for chunks in samples.chunks]
     vectors = ranks.gather(torch.cat([part.detach() for _, part in mine]), sizes)  # (all texts, D)
     vectors.requires_grad_(True)
 
@@ -60,9 +61,9 @@ def backward(
     loss.backward()  # type: ignore[no-untyped-call]
     assert vectors.grad is not None
 
-    for chunk, part in mine:
+    for chunk, part in reversed(mine):  # first the one whose graph is there, which this frees
         gradient = vectors.grad[chunk.start : chunk.start + len(chunk.rows)]
-        (part if keep else encode(chunk, grad=True)).backward(gradient)  # type: ignore[no-untyped-call]
+        (part if part.requires_grad else encode(chunk, grad=True)).backward(gradient)  # type: ignore[no-untyped-call]
     ranks.sum_gradients(towers.parameters())
     ranks.sum_gradients(objective.parameters(), share=1 / ranks.world)
     return loss.detach()

@@ -1,0 +1,158 @@
+"""Batches laid out from stored tokens equal what the tokenizer makes of the whole string."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.text import TextConfig, Texts
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tokenizers_at_hand import NAMES, tokenizer_named
+
+WORDS = [
+    "tree",
+    "genus",
+    "of",
+    "the",
+    "Ska",
+    "music's",
+    "(late)",
+    "1950s,",
+    "Zürich",
+    "co-op",
+    "東京",
+    "U.S.",
+    "naïve",
+    "x;",
+]
+NUM_ENTITIES, NUM_RELATIONS = 40, 5
+
+
+def worded_graph(seed: int = 0) -> KnowledgeGraph:
+    """A random graph with texts of all lengths, repeated names, odd characters and a self-loop."""
+    rng = np.random.default_rng(seed)
+
+    def phrase(least: int, most: int) -> str:
+        return " ".join(rng.choice(WORDS, rng.integers(least, most + 1)))
+
+    names = [phrase(1, 3) for _ in range(NUM_ENTITIES)]
+    descriptions = [phrase(0, 12) if i % 3 else phrase(20, 70) for i in range(NUM_ENTITIES)]
+    descriptions[1], descriptions[2] = "", f"{names[2]} is  one"  # nothing to say; the name first, two spaces
+    relations = [" ".join(rng.choice(["member", "of", "domain", "has part"], 1 + i)) for i in range(NUM_RELATIONS)]
+    ids = [f"/base/some_topic/{i}./base/kind_{i}/leaf_of" for i in range(NUM_RELATIONS)]
+    size = NUM_ENTITIES, NUM_RELATIONS, NUM_ENTITIES
+    triples = np.stack([rng.integers(0, top, 150) for top in size], 1)
+    triples[0] = 4, 0, 4
+    return KnowledgeGraph.from_arrays(
+        "worded",
+        Vocabulary.build(
+            "entity", pa.array([f"e{i}" for i in range(NUM_ENTITIES)]), pa.array(names), pa.array(descriptions)
+        ),
+        Vocabulary.build("relation", pa.array(ids), pa.array(relations), pa.array([""] * NUM_RELATIONS)),
+        np.unique(triples, axis=0),
+    )
+
+
+def whole_text(kg: KnowledgeGraph, tokenizer, config: TextConfig, entity: int, without: int | None) -> str:  # type: ignore[no-untyped-def]
+    """The entity's text as one string, written down from the rules and not from the code."""
+    name, words = kg.entities.name(entity), kg.entities.description(entity).split()
+    short = len(words) < config.short_words
+    description = " ".join(words[: config.description_words or None])
+    if config.entity_format == "sep":
+        text = name + tokenizer.sep_token + description
+    else:
+        if description == name or description.startswith(name + " "):
+            description = description[len(name) :].strip()
+        text = f"{name}: {description}".strip()
+    if short:
+        others = {int(t) for h, _, t in kg.train if h == entity} | {int(h) for h, _, t in kg.train if t == entity}
+        listed = sorted(others - {entity, without})[: config.neighbours]
+        text = " ".join([text, *(kg.entities.name(other) for other in listed)])
+    return text
+
+
+CONFIGS = {
+    "default": TextConfig(),
+    "narrow": TextConfig(max_tokens=36, description_words=20),
+    "sep": TextConfig(entity_format="sep", neighbours=2),
+    "whole descriptions": TextConfig(max_tokens=60, description_words=0, neighbours=0, short_words=0),
+    "all neighbours": TextConfig(short_words=1000, neighbours=1000, max_tokens=120),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("setting", CONFIGS)
+def test_equals_tokenising_the_whole_string(name: str, setting: str) -> None:
+    kg, tokenizer, config = worded_graph(), tokenizer_named(name), CONFIGS[setting]
+    texts = Texts(kg, tokenizer, config)
+    heads = np.arange(3 * NUM_ENTITIES) % NUM_ENTITIES
+    directed = (heads * 7) % (2 * NUM_RELATIONS)
+    # A third without anyone, a third without a neighbour, a third without somebody who may be none.
+    degree = kg.adjacency.degree[heads]
+    first = np.array([kg.adjacency.neighbours_of(h)[0] if d else 0 for h, d in zip(heads, degree, strict=True)])
+    without = np.select([np.arange(len(heads)) % 3 == 0, np.arange(len(heads)) % 3 == 1], [-1, first], heads // 2)
+    queries = texts.queries(heads, directed, without=without)
+    entities = texts.entities(heads, without=without)
+    types = "token_type_ids" in tokenizer.model_input_names
+    for i, (head, d) in enumerate(zip(heads, directed, strict=True)):
+        text = whole_text(kg, tokenizer, config, int(head), int(without[i]))
+        relation = ("inverse " if d >= NUM_RELATIONS else "") + kg.relations.name(d % NUM_RELATIONS)
+        for batch, pair, cut in ((queries, (text, relation), "only_first"), (entities, (text,), True)):
+            expected = tokenizer(*pair, truncation=cut, max_length=config.max_tokens, return_token_type_ids=types)
+            span = slice(batch.ptr[i], batch.ptr[i + 1])
+            assert batch.ids[span].tolist() == expected["input_ids"], text
+            if types:
+                assert batch.type_ids is not None
+                assert batch.type_ids[span].tolist() == expected["token_type_ids"]
+    assert (batch.type_ids is not None) == types
+    if setting in ("default", "narrow"):
+        assert queries.lengths.max() == config.max_tokens, "nothing was cut: the test shows too little"
+
+
+def test_the_answer_is_never_among_the_neighbours() -> None:
+    kg, tokenizer = worded_graph(), tokenizer_named("minilm")
+    texts = Texts(kg, tokenizer, TextConfig(max_tokens=512, neighbours=1000, short_words=1000, description_words=1))
+    heads, _, tails = kg.train.T
+    with_answer, without = texts.entities(heads), texts.entities(heads, without=tails)
+    shorter = with_answer.lengths - without.lengths
+    name_length = [len(tokenizer(kg.entities.name(t), add_special_tokens=False)["input_ids"]) for t in tails]
+    assert (shorter == np.where(heads == tails, 0, name_length)).all()
+
+
+def test_relations_are_never_cut_and_too_long_ones_refused() -> None:
+    kg, tokenizer = worded_graph(), tokenizer_named("minilm")
+    longest = max(
+        len(tokenizer(f"inverse {n.as_py()}", add_special_tokens=False)["input_ids"]) for n in kg.relations.names
+    )
+    Texts(kg, tokenizer, TextConfig(max_tokens=longest + 4))
+    with pytest.raises(SatkgcError, match=r"text\.max_tokens"):
+        Texts(kg, tokenizer, TextConfig(max_tokens=longest + 3))
+
+
+def test_new_entities_read_like_old_ones() -> None:
+    kg, tokenizer = worded_graph(), tokenizer_named("minilm")
+    texts = Texts(kg, tokenizer, TextConfig(neighbours=0))
+    pairs = [(kg.entities.name(i), kg.entities.description(i)) for i in range(NUM_ENTITIES)]
+    directed = np.arange(NUM_ENTITIES) % (2 * NUM_RELATIONS)
+    for new, old in (
+        (texts.new_entities(pairs), texts.entities(range(NUM_ENTITIES))),
+        (texts.new_entities(pairs, directed), texts.queries(range(NUM_ENTITIES), directed)),
+        (texts.new_entity(*pairs[3]), texts.entities([3])),
+    ):
+        assert np.array_equal(new.ids, old.ids)
+        assert np.array_equal(new.ptr, old.ptr)
+    assert len(texts.new_entities([])) == 0
+
+
+def test_graph_without_triples() -> None:
+    kg = worded_graph()
+    bare = KnowledgeGraph.from_arrays("bare", kg.entities, kg.relations, np.empty((0, 3)))
+    texts = Texts(bare, tokenizer_named("minilm"))
+    assert len(texts.entities([0, 1])) == 2

@@ -1,0 +1,66 @@
+"""The rules that put names, descriptions and relations into words."""
+
+from __future__ import annotations
+
+import pytest
+
+from satkgc.errors import SatkgcError
+from satkgc.text import TextConfig
+from satkgc.text.wording import entity_text, relation_text
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "text"),
+    [
+        ("Ska", "Ska is a music genre", "Ska: is a music genre"),
+        ("Ska", "A music genre", "Ska: A music genre"),
+        ("cat", "category of things", "cat: category of things"),  # a name in front of a longer word stays
+        ("U2", "U2, an Irish band", "U2: , an Irish band"),
+        ("dog", "", "dog:"),
+        ("dog", "dog", "dog:"),
+        (" dog ", "  a   pet ", "dog: a pet"),
+    ],
+)
+def test_name_then_description(name: str, description: str, text: str) -> None:
+    assert entity_text(name, description, TextConfig(), "[SEP]")[0] == text
+
+
+def test_the_papers_format_keeps_both_whole() -> None:
+    config = TextConfig(entity_format="sep", description_words=2)
+    assert entity_text("Ska", "Ska is a genre", config, "[SEP]")[0] == "Ska[SEP]Ska is"
+
+
+@pytest.mark.parametrize(("words", "short"), [(0, True), (19, True), (20, False), (60, False)])
+def test_short_counts_the_words_of_the_whole_description(words: int, short: bool) -> None:
+    config = TextConfig(description_words=5)
+    assert entity_text("a", " ".join(["b"] * words), config, "")[1] is short
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "order", "text"),
+    [
+        ("/people/person/profession", "people person profession", "leaf-first", "profession person people"),
+        ("/film/film/genre", "film film genre", "leaf-first", "genre film"),  # each word group once
+        (
+            "/a/team/current_roster./sports/team/position",
+            "…",
+            "leaf-first",
+            "position team sports current roster a",
+        ),
+        ("_hypernym", "hypernym", "leaf-first", "hypernym"),
+        ("/people/person/profession", "people person profession", "given", "people person profession"),
+    ],
+)
+def test_relation_order(id: str, name: str, order: str, text: str) -> None:
+    config = TextConfig(relation_order=order)  # type: ignore[arg-type]
+    assert relation_text(id, name, config) == text
+    assert relation_text(id, name, config, inverse=True) == f"inverse {text}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("max_tokens", 4), ("neighbours", -1), ("entity_format", "colons"), ("relation_order", "root-first")],
+)
+def test_nonsense_is_refused_by_name(setting: str, value: object) -> None:
+    with pytest.raises(SatkgcError, match=rf"text\.{setting}"):
+        TextConfig(**{setting: value})  # type: ignore[arg-type]
