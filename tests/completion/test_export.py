@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from world import little_world, write_run
+from little_world import little_world, write_run
 
 from satkgc.completion.export import export
 from satkgc.completion.export.strings import entity_strings, relation_strings

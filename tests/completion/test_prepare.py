@@ -7,8 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
+from little_world import write_run
 from scipy.special import expit, log_softmax
-from world import write_run
 
 from conftest import graph_of
 from satkgc.completion import Completer
