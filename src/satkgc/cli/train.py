@@ -62,7 +62,7 @@ def train(
     if show:
         _show(kg, recipe, overrides, plain)
         return
-    from satkgc.training.train import train_or_stop
+    from satkgc.training.trainer import train_or_stop
 
     run, stopped = train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=not plain, resume=resume)
     print(run.folder)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,7 @@ def train_or_stop(
     if run.metrics.get("finished"):
         display.say(f"this run is finished: see {folder / 'metrics.json'}")
         return run, None
-    with _repeatable(ranks.device):
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
         return run, _train(run, ranks, display)
 
 
@@ -180,19 +179,3 @@ def _refuse_other_graph(kg: Source, source: str, old: Run) -> None:
         raise SatkgcError(
             f"this run was started on another graph than {source}", where=old.folder, remedy="choose another --out"
         )
-
-
-@contextmanager
-def _repeatable(device: torch.device) -> Iterator[None]:
-    """On a CPU, only operations that give the same bits every time; the caller's random state is left alone."""
-    deterministic: Any = torch.utils.deterministic
-    before, filling = torch.are_deterministic_algorithms_enabled(), deterministic.fill_uninitialized_memory
-    with torch.random.fork_rng(devices=[]):
-        try:
-            if device.type == "cpu":
-                deterministic.fill_uninitialized_memory = False  # nothing reads it, and it takes time
-                torch.use_deterministic_algorithms(True, warn_only=True)
-            yield
-        finally:
-            torch.use_deterministic_algorithms(before)
-            deterministic.fill_uninitialized_memory = filling

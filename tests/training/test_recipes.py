@@ -1,0 +1,146 @@
+"""Recipes say what the paper's experiments are; settings are typed, and nonsense is refused by its name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from satkgc.errors import SatkgcError
+from satkgc.training import Config, make_config, recipe_names
+from satkgc.training.settings import build, flat, merge, names_of
+
+
+def parts(recipe):
+    """Which of SATKGC's three parts are on."""
+    config = make_config(recipe)
+    return config.sampling.sampler != "random", config.objective.proximity != "off", config.objective.frequency
+
+
+def test_the_rows_of_table_1():
+    assert parts("satkgc") == (True, True, True)
+    assert parts("wo-saam") == (False, True, True)
+    assert parts("wo-pcl-fmt") == (True, False, False)
+    assert parts("wo-fmt") == (True, True, False)
+    assert parts("wo-pcl") == (True, False, True)
+    assert parts("simkgc") == (False, False, False)
+
+
+def test_samplers_differ_from_the_full_method_in_sampling_alone():
+    full = flat(asdict(make_config("satkgc")))
+    for name, expected in {
+        "rwr": {"sampling.sampler": "rwr"},
+        "brwr-p": {"sampling.sampler": "brwr_p"},
+        "mcmc": {"sampling.sampler": "mcmc"},
+        "mixed": {"sampling.random_share": 0.5},
+    }.items():
+        other = flat(asdict(make_config(name)))
+        assert {k: v for k, v in other.items() if full[k] != v and k != "recipe"} == expected
+
+
+@pytest.mark.parametrize(
+    ("graph", "triples", "batch", "rate", "steps"),
+    [
+        ("WN18RR", 86_835, 1024, 5e-5, 50 * (86_835 // 512)),
+        ("FB15k-237", 272_115, 3072, 1e-5, 30 * (272_115 // 1536)),
+        ("FB15k-237N", 87_282, 3072, 1e-5, 30 * (87_282 // 1536)),
+        ("Wikidata5M-transductive", 20_614_279, 1024, 3e-5, 2 * (20_614_279 // 512)),
+    ],
+)
+def test_the_authors_settings_for_a_graph(graph, triples, batch, rate, steps):
+    config = make_config("simkgc", graph=graph)
+    assert (config.sampling.batch_size, config.training.learning_rate) == (batch, rate)
+    assert config.total_steps(triples) == steps
+    assert config.applied == graph
+    assert config.sampling.sampler == "random"  # the recipe's own choices stay
+    assert make_config("simkgc").applied == "none"
+    assert make_config("simkgc", graph="my-own").applied == "none"
+
+
+def test_every_recipe_is_whole_and_comes_back_from_json():
+    assert {"satkgc", "simkgc", "satkgc-authors"} <= set(recipe_names())
+    for name in recipe_names():
+        config = make_config(name, graph="Wikidata5M-inductive")
+        assert build(Config, json.loads(json.dumps(asdict(config)))) == config
+
+
+def test_what_is_set_counts_over_graph_and_recipe():
+    overrides = {
+        "training.learning_rate": "1e-3",
+        "training.steps": "none",
+        "training.chunk_tokens": "4096",
+        "objective.frequency": "FALSE",
+        "sampling.mcmc.k": "3",
+        "encoder.backbone": "5",
+        "training.epochs": 2,
+    }
+    config = make_config("satkgc", graph="WN18RR", overrides=overrides)
+    assert config.training.learning_rate == 1e-3
+    assert config.training.steps is None
+    assert config.training.chunk_tokens == 4096
+    assert config.objective.frequency is False
+    assert config.sampling.mcmc.k == 3
+    assert config.encoder.backbone == "5"  # text stays text
+    assert config.training.epochs == 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("objective.margn", "1", "unknown setting objective.margn; did you mean objective.margin"),
+        ("training.batch_size", "8", "did you mean sampling.batch_size"),
+        ("qqqq", "1", "unknown setting qqqq"),
+        ("training.epochs", "many", "training.epochs is 'many'; it takes a number"),
+        ("training.steps", "1.5", "training.steps is '1.5'; it takes a whole number or none"),
+        ("training.steps", True, "training.steps is True"),
+        ("objective.mask", "all", "it takes one of known, answer, none"),
+        ("objective.frequency", "1", "it takes true or false"),
+        ("training.learning_rate", "5", "training.learning_rate is 5.0; set it to between 0 and 1"),
+        ("training.clip", "nan", "training.clip"),
+        ("sampling.distances", "none", "objective.proximity is 'all', and sampling.distances is 'none'"),
+        ("objective.proximity_rule", "exact", "set both to exact and pairs"),
+        ("sampling.batch_size", "7", "sampling.batch_size"),
+    ],
+)
+def test_nonsense_is_refused_by_its_name(name, value, message):
+    with pytest.raises(SatkgcError) as refusal:
+        make_config("satkgc", overrides={name: value})
+    assert message in str(refusal.value)
+
+
+def test_no_distances_are_computed_that_nobody_reads():
+    assert make_config("wo-pcl").sampling.distances == "none"
+    assert make_config("satkgc").sampling.distances == "graph"
+
+
+def test_a_recipe_of_ones_own(tmp_path):
+    (tmp_path / "base.toml").write_text('extends = "satkgc"\n[training]\nepochs = 3\n')
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "base"\n[objective]\nmargin = 0.1\n')
+    config = make_config(str(mine))
+    assert (config.training.epochs, config.objective.margin, config.sampling.sampler) == (3.0, 0.1, "brwr")
+    for text, message in [
+        ("[objective]\nmargin = ", "not a TOML file"),
+        ("[objective]\nmargn = 1", "unknown setting objective.margn"),
+        ('extends = "mine"', "extends itself"),
+        ('extends = "nobody"', "unknown recipe 'nobody'"),
+        ("objective = 3", "objective is 3; it takes a table of settings"),
+    ]:
+        mine.write_text(text)
+        with pytest.raises(SatkgcError, match=message):
+            make_config(str(mine))
+
+
+def test_an_unknown_recipe_names_the_nearest():
+    with pytest.raises(SatkgcError, match="did you mean satkgc"):
+        make_config("satkg")
+
+
+def test_trees():
+    assert merge({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 5}, "d": {"e": 1}}) == {
+        "a": {"b": 5, "c": 2},
+        "d": {"e": 1},
+    }
+    assert flat({"a": {"b": {"c": 1}}, "d": 2}) == {"a.b.c": 1, "d": 2}
+    assert set(flat(asdict(Config()))) == set(names_of(Config))

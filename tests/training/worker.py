@@ -1,0 +1,47 @@
+"""Trains in child processes that a test may kill: imports once, forks for every job that it reads from stdin.
+
+A job is a line of JSON with the arguments of `train_or_stop`. The answer is the child's pid, then, when it has ended,
+the status that `os.waitpid` gave.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+
+from satkgc.errors import SatkgcError
+from satkgc.training.trainer import train_or_stop
+
+for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "transformers.models.bert.modeling_bert"):
+    importlib.import_module(name)  # what every child would import for itself
+
+
+def work(job: dict) -> None:
+    """Be the child."""
+    out = os.open(job.pop("output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    code = 1
+    try:
+        stopped = train_or_stop(**job)[1]
+        code = {"SIGTERM": 143, "SIGINT": 130, None: 0}.get(stopped, 3)
+    except SatkgcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 2
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        work(json.loads(line))
+    print(pid, flush=True)
+    print(os.waitpid(pid, 0)[1], flush=True)
