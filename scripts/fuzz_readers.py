@@ -66,14 +66,15 @@ def seeds(form: str) -> list[bytes]:
     """Inputs to start from."""
     if form in ("folder", "archive"):
         folder = b"".join(MARK + name.encode() + b"\n" + content for name, content in FILES.items())
-        return [folder, folder.replace(b"test.tsv", b"test_entities.tsv")] + (form == "archive") * _archives()
+        inductive = folder.replace(b"c\t\tthree", b"d\tDee\t\nc\t\tthree") + MARK + b"test_entities.tsv\nd\n"
+        return [folder, inductive] + (form == "archive") * _archives()
     if form == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         tables = [
-            pa.table({"head": ["a", "b", "c"], "relation": ["r", "r", "s"], "tail": ["b", "c", None]}),
-            pa.table({"h": [1, 2], "r": [b"r", b"s"], "t": [1.5, None], "split": ["train", "test"]}),
+            pa.table({"head": ["a", "b", "c"], "relation": ["r", "r", "s"], "tail": ["b", "c", "a"]}),
+            pa.table({"h": [1, 2], "r": [b"r", b"r"], "t": [1.5, 1.0], "split": ["train", "test"]}),
         ]
         inputs = []
         for table in tables:
@@ -85,7 +86,7 @@ def seeds(form: str) -> list[bytes]:
     texts["trig"] = b"{ " + NT + b"}"
     if form.endswith(".gz"):
         return [gzip.compress(seed) for seed in seeds(form[:-3])]
-    return [texts[form], texts[form] * 3]
+    return [texts[form]]
 
 
 def _archives() -> list[bytes]:
@@ -138,7 +139,9 @@ def attempt(form: str, data: bytes) -> str:
         loose = ReadOptions(
             unlisted="add", textless="allow", split="inductive", head="0", relation="1", tail="2", languages=("de", "")
         )
-        for options in (ReadOptions(), loose):
+        listed = ReadOptions(entities=Path(room) / "listed.csv")
+        (Path(room) / "listed.csv").write_bytes(b"a,Ann\nb,Bob\nc,Cy\n1,One\n2,Two\n")
+        for options in (loose, listed, ReadOptions()):
             try:
                 graph = read(place(form, data, Path(room)), options)
                 result = str(graph)

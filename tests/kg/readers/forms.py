@@ -15,7 +15,6 @@ from xml.sax.saxutils import quoteattr
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
 from hypothesis import strategies as st
 
 from satkgc.kg import KnowledgeGraph
@@ -155,7 +154,7 @@ def rdf_files(source: Source, path: Path) -> list[Path]:
     contents = {
         "g.nt": plain, "g.nq": plain, "g.ttl": plain, "g.trig": plain,
         "g.rdf": rdf_xml(source).encode(), "g.owl": rdf_xml(source).encode(), "g.jsonld": json_ld(source).encode(),
-        "g.nt.gz": gzip.compress(plain), "g.ttl.zst": zstandard.compress(plain),
+        "g.nt.gz": gzip.compress(plain), "g.ttl.zst": pa.compress(plain, codec="zstd", asbytes=True),
     }  # fmt: skip
     for name, content in contents.items():
         (path / name).write_bytes(content)
