@@ -1,0 +1,108 @@
+"""Exact search against faiss on a million vectors: recall, time for a query, time to build.
+
+    OMP_NUM_THREADS=2 python bench/index.py --json
+
+The vectors are made, not real, but made like those of a text encoder: entities crowd around topics of very different
+size (Zipf), topics around fields, and what is left is noise in fewer directions than there are dimensions. A query is
+what a trained query tower gives: some entity's vector, moved by as much noise again. The sample that faiss is tuned
+on and the queries that are timed are different ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from typing import Any
+
+import numpy as np
+
+
+def made_up(count: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Entity vectors (count, dim) and 2,000 queries, all of length 1."""
+    rng = np.random.default_rng(seed)
+    spectrum = (1 / np.sqrt(1 + np.arange(dim) / 20)).astype(np.float32)  # most of the variance in few directions
+    fields = rng.normal(size=(200, dim)).astype(np.float32) * spectrum
+    topics = max(10, count // 50)
+    centres = fields[rng.integers(0, 200, topics)] + rng.normal(size=(topics, dim)).astype(np.float32) * spectrum
+    weights = 1 / (np.arange(topics) + 10.0)
+    topic = rng.choice(topics, count, p=weights / weights.sum())
+    vectors = np.empty((count, dim), np.float32)
+    for start in range(0, count, 1 << 16):
+        part = slice(start, start + (1 << 16))
+        noise = rng.normal(size=(len(topic[part]), dim)).astype(np.float32) * spectrum
+        vectors[part] = _unit(centres[topic[part]] + 0.8 * noise)
+    near = vectors[rng.integers(0, count, 2000)]
+    queries = _unit(near + 0.6 * _unit(rng.normal(size=near.shape).astype(np.float32) * spectrum))
+    return vectors, queries
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def timed(search: Any, queries: np.ndarray, batch: int, seconds: float) -> float:
+    """Milliseconds a query, asked so many at a time; the first round warms up."""
+    search(queries[:batch], 10)
+    done, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        at = done % (len(queries) - batch + 1)
+        search(queries[at : at + batch], 10)
+        done += batch
+    return 1000 * (time.perf_counter() - start) / done
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entities", type=int, default=1_000_000)
+    parser.add_argument("--dim", type=int, default=384)
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long each timing runs")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+
+    import faiss
+    import torch
+
+    from satkgc.completion.approximate import FaissIndex
+    from satkgc.completion.exact import ExactIndex
+    from satkgc.completion.vectors import Vectors
+
+    cores = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+    torch.set_num_threads(cores)
+    faiss.omp_set_num_threads(cores)
+    rows, queries = made_up(options.entities, options.dim, 0)
+    vectors = Vectors(rows)
+    exact = ExactIndex(vectors)
+    tuning, queries = queries[:1000], queries[1000:]
+    start = time.perf_counter()
+    lists = FaissIndex.build(vectors, tuning)
+    built = time.perf_counter() - start
+    _, truth = exact.search(queries, 10)
+    _, found = lists.search(queries, 10)
+    recall = float(np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(truth, found, strict=True)]))
+    result: dict[str, Any] = {
+        "entities": options.entities,
+        "dim": options.dim,
+        "cores": cores,
+        "nearest_cosine": round(float(np.median(exact.search(queries[:200], 1)[0])), 3),
+        "lists": lists.lists.nlist,
+        "probes": lists.lists.nprobe,
+        "build_seconds": round(built, 1),
+        "recall@10": round(recall, 4),
+        "recall@10_when_built": round(lists.recall, 4),
+    }
+    for batch in (1, 256):
+        slow = timed(exact.search, queries, batch, options.seconds)
+        fast = timed(lists.search, queries, batch, options.seconds)
+        result[f"batch_{batch}"] = {
+            "exact_ms": round(slow, 3),
+            "faiss_ms": round(fast, 3),
+            "exact_over_faiss": round(slow / fast, 1),
+        }
+    print(json.dumps(result) if options.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
+
+
+if __name__ == "__main__":
+    main()

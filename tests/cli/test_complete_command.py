@@ -1,0 +1,145 @@
+"""`satkgc complete`, `propose`, `prepare` and `export`, run as a user would."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from satkgc.cli import app, main
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "completion"))
+pytest_plugins = ["world"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def refused(monkeypatch, capsys, *arguments):
+    """The one line on stderr of a command that ends with exit code 2."""
+    monkeypatch.setattr(sys, "argv", ["satkgc", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+def test_json_is_a_list_of_answers(prepared, completer):
+    result = run("complete", prepared, "--head", "Q1", "--relation", "near", "--k", "4", "--json")
+    answers = json.loads(result.stdout)
+    assert [list(a) for a in answers] == [["id", "name", "score", "probability", "known"]] * 4
+    expected = completer.tails("Q1", "near", k=4)
+    assert [a["score"] for a in answers] == pytest.approx([a.score for a in expected], abs=1e-5)
+    assert [a["known"] for a in answers] == [a.known for a in expected]
+
+
+def test_the_table_shows_names_probabilities_and_what_is_known(prepared, completer):
+    result = run("complete", prepared, "--relation", "knows", "--tail", "Leonardo da Mila", "--k", "90")
+    lines = [line for line in result.stdout.splitlines() if line.strip()]
+    assert lines[0].split()[:6] == ["#", "answer", "id", "probability", "score", "known"]
+    expected = completer.heads("knows", "Q12", k=90)
+    assert len(lines) == len(expected) + 1
+    for line, answer in zip(lines[1:], expected, strict=True):
+        assert f"{answer.probability:.1%}" in line
+    assert sum(" yes" in line for line in lines) == sum(a.known for a in expected) > 0
+
+
+def test_relations_of_a_pair_and_filters(prepared):
+    result = run("complete", prepared, "--head", "Q1", "--tail", "Q2")
+    assert all(name in result.stdout for name in ("relation", "born in", "capital of", "knows", "near"))
+    kept = run("complete", prepared, "--head", "Q1", "--relation", "near", "--among", "Q2", "--among", "Q3", "--json")
+    assert {a["id"] for a in json.loads(kept.stdout)} == {"Q2", "Q3"}
+    options = ["--head", "Q1", "--relation", "near", "--k", "90", "--json", "--drop-known"]
+    some = json.loads(run("complete", prepared, *options, "--tails-of", "born in").stdout)
+    every = json.loads(run("complete", prepared, *options).stdout)
+    assert 0 < len(some) < len(every)
+    assert not any(a["known"] for a in every)
+    none = run("complete", prepared, "--head", "Q1", "--relation", "near", "--min-score", "1.1")
+    assert "no answer passes the filters" in none.stdout
+
+
+def test_an_entity_in_words(prepared, completer):
+    words = ["--new-name", "bora", "--new-description", "a town", "--json"]
+    as_head = json.loads(run("complete", prepared, *words, "--relation", "near").stdout)
+    assert len(as_head) == 10
+    assert not any(a["known"] for a in as_head)
+    pair = json.loads(run("complete", prepared, *words, "--head", "Q1").stdout)
+    assert {a["id"] for a in pair} == {"born_in", "capital_of", "knows", "near"}
+    assert pair != json.loads(run("complete", prepared, *words, "--tail", "Q1").stdout)
+
+
+def test_a_file_of_questions(prepared, tmp_path):
+    (tmp_path / "q.tsv").write_text("Q1\tnear\t?\n?\tknows\tQ2\n")
+    printed = run("complete", prepared, "--questions", tmp_path / "q.tsv", "--k", "3").stdout.splitlines()
+    assert [len(json.loads(line)["answers"]) for line in printed] == [3, 3]
+    run("complete", prepared, "--questions", tmp_path / "q.tsv", "--k", "3", "--out", tmp_path / "a.jsonl")
+    assert (tmp_path / "a.jsonl").read_text().splitlines() == printed
+
+
+def test_propose_by_precision(prepared, completer, tmp_path):
+    wanted = max(completer.asker.calibration.curve.precision) - 0.01
+    result = run("propose", prepared, tmp_path / "out.tsv", "--n", "20", "--relation", "near", "--precision", wanted)
+    count = int(result.stdout.split()[1])
+    rows = (tmp_path / "out.tsv").read_text().splitlines()[1:]
+    assert len(rows) == count
+    least = completer.asker.calibration.threshold(wanted)
+    assert all(float(row.split("\t")[7]) >= least - 1e-6 for row in rows)
+
+
+def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
+    facts = json.loads(run("prepare", run_copy, "--json").stdout)
+    assert (facts["entities"], facts["index"]) == (90, "exact")
+    assert 0 <= facts["calibration error"] < 1
+    assert "entities: 90" in run("prepare", run_copy).stdout
+    assert "90" in run("export", run_copy, tmp_path / "v", "--format", "npy").stdout
+    assert (tmp_path / "v" / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--head", "Lenardo", "--relation", "near"],
+            "unknown entity 'Lenardo'; did you mean 'Leonardo da Mila'",
+        ),
+        (["--head", "Q1", "--relation", "nere"], "unknown relation 'nere'; did you mean 'near'?"),
+        (["--head", "Mercury", "--relation", "near"], "2 entities are called 'Mercury'; give the id of one: Q"),
+        (["--head", "Q1"], "a question gives two of head, relation and tail"),
+        (["--head", "Q1", "--relation", "near", "--tail", "Q2"], "leave one out"),
+        (["--head", "Q1", "--relation", "near", "--k", "0"], "ask for 1 to 1000 answers"),
+        (["--head", "Q1", "--relation", "near", "--heads-of", "near", "--tails-of", "near"], "give one of them"),
+        (["--head", "Q1", "--tail", "Q2", "--new-name", "x"], "leave the one out that it stands for"),
+        (["--head", "Q1", "--relation", "near", "--out", "x"], "--out is for a file of questions"),
+        (["--head", "Q1", "--questions", "q.tsv"], "a question and a file of questions at once"),
+        (["--questions", "none.tsv"], "none.tsv: cannot read the questions"),
+    ],
+)
+def test_bad_questions_are_one_line(prepared, monkeypatch, capsys, arguments, message):
+    assert message in refused(monkeypatch, capsys, "complete", prepared, *arguments)
+
+
+def test_bad_folders_are_one_line(run_copy, tmp_path, monkeypatch, capsys):
+    for command in (["complete", tmp_path, "--head", "a", "--relation", "b"], ["prepare", tmp_path / "nowhere"]):
+        assert "no run here; give a folder that `satkgc train` wrote" in refused(monkeypatch, capsys, *command)
+    file = run_copy / "index" / "index.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "model": "0" * 64}))
+    asked = ["complete", run_copy, "--head", "Q1", "--relation", "near"]
+    assert "the index does not belong to this run's model; make it anew" in refused(monkeypatch, capsys, *asked)
+    assert "this is there already" in refused(monkeypatch, capsys, "export", run_copy, tmp_path)
+    propose = ["propose", run_copy, tmp_path / "x.docx"]
+    run("prepare", run_copy)
+    assert "cannot tell the form of 'x.docx'" in refused(monkeypatch, capsys, *propose)
+
+
+def test_an_unfinished_answer_file_is_not_left_behind(prepared, tmp_path, monkeypatch, capsys):
+    (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nnobody here\tnear\t?\n")
+    command = ["complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
+    assert "q.tsv:2: unknown entity 'nobody here'" in refused(monkeypatch, capsys, *command)
+    assert [p.name for p in tmp_path.iterdir()] == ["q.tsv"]
