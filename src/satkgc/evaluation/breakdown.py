@@ -9,13 +9,11 @@ import numpy as np
 from satkgc.evaluation.metrics import DIRECTIONS, measure, measure_directions
 from satkgc.evaluation.ranking import Ranks
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
+from satkgc.kg.categories import CATEGORIES, relation_categories
 from satkgc.kg.vocabulary import Int32
 
 Metrics = dict[str, float]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
-CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
-_MANY = 1.5  # TransE's bound: more answers than this on average is "N"
 
 
 def break_down(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str) -> dict[str, object]:
@@ -72,26 +70,6 @@ def by_unseen(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties:
         "both": answer & asked,
     }
     return {name: measure(pooled.select(group), ties) for name, group in groups.items()}
-
-
-def relation_categories(kg: KnowledgeGraph) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-    """Index into `CATEGORIES` for every relation, 4 for one without training triples.
-
-    Heads per tail and tails per head are averaged over the distinct training triples, as in TransE.
-    """
-    known = kg.known_train
-
-    def distinct(ptr: Int64, relations: Int32) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """How many entities each relation starts from: relations ascend within an entity, so count where one begins."""
-        begins = np.diff(relations, prepend=-1) != 0
-        begins[ptr[:-1][ptr[:-1] < len(relations)]] = True
-        return np.maximum(np.bincount(relations[begins], minlength=kg.num_relations), 1)
-
-    count = np.bincount(known.head_relations, minlength=kg.num_relations)
-    many_tails = count / distinct(known.head_ptr, known.head_relations) > _MANY
-    many_heads = count / distinct(known.tail_ptr, known.tail_relations) > _MANY
-    category = np.where(many_heads, np.where(many_tails, 3, 2), np.where(many_tails, 1, 0))
-    return np.where(count == 0, len(CATEGORIES), category).astype(np.int8)
 
 
 def _directions(ranks: dict[str, Ranks], chosen: Mask, ties: str) -> dict[str, Metrics]:
