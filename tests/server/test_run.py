@@ -126,3 +126,13 @@ def test_without_the_extra_the_command_says_what_to_install(run: Path) -> None:
     assert done.returncode == 2
     assert "pip install 'satkgc[serve]'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_an_open_address_without_a_token_is_warned_about(run: Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:  # taken, so that nothing is really opened
+        command = [*COMMAND, str(run), "--host", "0.0.0.0", "--port", str(taken.getsockname()[1])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert "no token is set" in done.stderr
+        done = subprocess.run([*command, "--token", "x"], capture_output=True, text=True, timeout=120)
+        assert "no token is set" not in done.stderr
+        assert done.returncode == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sys
 import threading
 import webbrowser
 from pathlib import Path
@@ -14,6 +15,7 @@ import uvicorn
 
 from satkgc.errors import SatkgcError
 from satkgc.server.app import create_app
+from satkgc.server.gate import LOOPBACK
 from satkgc.server.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ DRAIN = 30  # seconds that requests in flight get to finish after a stop was ask
 def serve(run: Path, settings: Settings, *, open_page: bool = False) -> None:
     """Serve a run folder. SIGTERM and Ctrl-C stop it once the requests in flight are answered."""
     _check(run)
+    if settings.token is None and settings.host not in LOOPBACK:
+        print("warning: no token is set, so whoever reaches this address can ask (see --token)", file=sys.stderr)
 
     def load() -> Completer:
         from satkgc.completion import Completer  # with torch behind it: after the port is open
