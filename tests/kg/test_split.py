@@ -28,7 +28,7 @@ def graphs(draw: st.DrawFn) -> KnowledgeGraph:
     return graph_of(triples, entities, relations)
 
 
-shares = st.tuples(st.floats(0, 0.45), st.floats(0, 0.45))
+shares = st.tuples(*[st.sampled_from([0.0, 0.1, 0.3, 0.45])] * 2)
 
 
 def rows(triples: np.ndarray) -> Rows:
@@ -43,6 +43,10 @@ def relations_of(triples: Rows) -> set[int]:
     return {r for _, r, _ in triples}
 
 
+def most(share: float, total: int) -> int:
+    return max(1, round(share * total)) if share else 0
+
+
 @settings(max_examples=200, deadline=None)
 @given(graphs(), shares, st.integers(0, 9))
 def test_transductive(graph: KnowledgeGraph, share: tuple[float, float], seed: int) -> None:
@@ -52,8 +56,8 @@ def test_transductive(graph: KnowledgeGraph, share: tuple[float, float], seed: i
     assert train | valid | test == rows(graph.train)
     assert entities_of(train) == entities_of(rows(graph.train))
     assert relations_of(train) == relations_of(rows(graph.train))
-    assert len(valid) <= round(share[0] * len(graph.train))
-    assert len(test) <= round(share[1] * len(graph.train))
+    assert len(valid) <= most(share[0], len(graph.train))
+    assert len(test) <= most(share[1], len(graph.train))
     pairs = [{frozenset((h, t)) for h, _, t in side} for side in (train, valid, test)]
     assert sum(map(len, pairs)) == len(set().union(*pairs))  # no pair is on two sides
     leaks = find_leaks(split)
@@ -74,8 +78,8 @@ def test_inductive(graph: KnowledgeGraph, share: tuple[float, float], seed: int)
     assert test == {row for row in everything if held_out["test"] & {row[0], row[2]}}
     assert valid == {row for row in everything - test if held_out["valid"] & {row[0], row[2]}}
     present = len(entities_of(everything))
-    assert len(held_out["valid"]) <= round(share[0] * present)
-    assert len(held_out["test"]) <= round(share[1] * present)
+    assert len(held_out["valid"]) <= most(share[0], present)
+    assert len(held_out["test"]) <= most(share[1], present)
 
 
 @pytest.mark.parametrize("kind", ["transductive", "inductive"])
@@ -87,6 +91,21 @@ def test_a_graph_with_room_gets_just_what_was_asked_for(kind: str) -> None:
         assert held_out == (round(0.1 * len(graph.train)), round(0.2 * len(graph.train)))
     else:
         assert {name: len(members) for name, members in split.split_entities.items()} == {"valid": 10, "test": 20}
+
+
+@pytest.mark.parametrize("kind", ["transductive", "inductive"])
+def test_the_only_triple_of_a_relation_stays(kind: str) -> None:
+    ring = [(i, 0, (i + k) % 12) for i in range(12) for k in (1, 2, 3)]
+    graph = graph_of([*ring, (0, 1, 6), (3, 2, 9), (9, 2, 3)], 12, 3)
+    for seed in range(20):
+        assert relations_of(rows(split_graph(graph, kind, 0.3, 0.3, seed).train)) == {0, 1, 2}
+
+
+def test_a_small_graph_has_at_least_one_triple_on_each_side() -> None:
+    ring = graph_of([(i, 0, (i + k) % 5) for i in range(5) for k in (1, 2)], 5)
+    split = split_graph(ring, "transductive", 0.01, 0.01)
+    assert (len(split.valid), len(split.test)) == (1, 1)
+    assert len(split_graph(ring, "transductive", 0, 0.01).valid) == 0
 
 
 @pytest.mark.parametrize("kind", ["transductive", "inductive"])

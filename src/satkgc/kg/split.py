@@ -44,12 +44,12 @@ def split_graph(
     rng = np.random.default_rng(seed)
     entities: dict[str, Int32] = {}
     if kind == "transductive":
-        wanted = round(valid * len(graph.train)), round(test * len(graph.train))
+        wanted = _wanted(valid, len(graph.train)), _wanted(test, len(graph.train))
         side = _transductive(graph, wanted, rng)
         held_out = [int((side == VALID).sum()), int((side == TEST).sum())]
     else:
         present = int((graph.adjacency.degree > 0).sum())
-        wanted = round(valid * present), round(test * present)
+        wanted = _wanted(valid, present), _wanted(test, present)
         entity_side = _inductive(graph, wanted, rng)
         for name, code in (("valid", VALID), ("test", TEST)):
             entities[name] = np.flatnonzero(entity_side == code).astype(np.int32)
@@ -65,6 +65,11 @@ def split_graph(
     return KnowledgeGraph.from_arrays(
         graph.name, graph.entities, graph.relations, train, valid_triples, test_triples, entities
     )
+
+
+def _wanted(share: float, total: int) -> int:
+    """How many to hold out: at least one of a small graph, so that there is something to measure by."""
+    return max(1, round(share * total)) if share else 0
 
 
 def _ranks(order: Int32) -> Int32:
