@@ -140,6 +140,33 @@ def test_the_real_mpnet() -> None:
     assert_close(outcome(packed, batch), outcome(padded, batch), 2e-5)
 
 
+def test_compiled_layers_drop_the_same_with_and_without_gradients(families) -> None:  # type: ignore[no-untyped-def]
+    from torch._dynamo.testing import CompileCounter
+
+    from satkgc.encoder.block import block
+
+    torch.compiler.reset()
+    counter = CompileCounter()  # records the graphs and runs them as they are
+    towers = Towers.create(EncoderConfig(backbone=str(families["mpnet"]), dropout=0.2, tied=True))
+    towers.query._block, towers.query._compiled = torch.compile(block, backend=counter), True
+    batch = random_batch(types=False)
+    plain = Towers.create(EncoderConfig(backbone=str(families["mpnet"]), tied=True)).eval()
+    assert torch.allclose(towers.eval().queries(batch), plain.queries(batch), atol=1e-6)
+    towers.train()
+    runs = []
+    for seed, grad in ((1, True), (1, False), (2, False)):
+        torch.manual_seed(seed)
+        with torch.set_grad_enabled(grad):
+            runs.append(towers.queries(batch).detach())
+    assert torch.equal(runs[0], runs[1])
+    assert (runs[0] - runs[2]).abs().max() > 1e-3
+    graphs = counter.frame_count
+    assert graphs <= 4, "evaluation, training, training without gradients; all layers share them"
+    for texts in (4, 12, 7):
+        towers.queries(random_batch(texts=texts, types=False))
+    assert counter.frame_count == graphs, "other sizes must not compile again"
+
+
 def test_compiled_dropout_is_a_fair_coin() -> None:
     from satkgc.encoder.block import scramble
 

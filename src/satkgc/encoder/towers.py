@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from satkgc.encoder.backbone import check_match, load_model, load_tokenizer
 from satkgc.encoder.config import EncoderConfig
 from satkgc.encoder.packed import Packed
+from satkgc.encoder.store import read_config, write_model
 from satkgc.encoder.tower import Tower
 from satkgc.text import TokenBatch
 
@@ -33,25 +35,29 @@ class Towers(nn.Module):
 
     @classmethod
     def create(cls, config: EncoderConfig) -> Towers:
-        """Towers that start from a pretrained backbone."""
-        tokenizer = load_tokenizer(config.backbone, config)
-        query = load_model(config.backbone, config)
-        check_match(query, tokenizer, config.backbone)
-        entity = query if config.tied else load_model(config.backbone, config)
-        return cls(config, query, entity, tokenizer)
+        """Towers that both start from a pretrained backbone."""
+        return cls._open(config, config.backbone, config.backbone, config.backbone)
 
     @classmethod
     def load(cls, folder: Path | str, device: Any = "cpu", **overrides: Any) -> Towers:
-        """Read towers back; `overrides` replace settings that need no retraining, like `forward` or `compile`."""
-        from satkgc.encoder.store import load_towers
+        """Read saved towers; `overrides` replace settings that need no retraining, like `forward` or `compile`."""
+        folder = Path(folder)
+        config = replace(read_config(folder), **{"compile": False, **overrides})
+        first, second = ("shared", "shared") if config.tied else ("query", "entity")
+        return cls._open(config, *(str(folder / part) for part in (first, second, "tokenizer"))).to(device).eval()
 
-        return load_towers(folder, device, **overrides)
+    @classmethod
+    def _open(cls, config: EncoderConfig, query: str, entity: str, tokenizer: str) -> Towers:
+        opened = load_tokenizer(tokenizer, config)
+        model = load_model(query, config)
+        check_match(model, opened, query)
+        return cls(config, model, model if config.tied else load_model(entity, config), opened)
 
     def save(self, folder: Path | str) -> None:
-        """Write towers and tokenizer into a folder; the caller makes it atomic by renaming."""
-        from satkgc.encoder.store import save_towers
-
-        save_towers(self, folder)
+        """Write towers and tokenizer into a folder; the caller makes it atomic by writing to a sibling first."""
+        models = {"shared": self.query} if self.config.tied else {"query": self.query, "entity": self.entity}
+        models = {name: tower.model for name, tower in models.items()}
+        write_model(Path(folder), self.config, models, self.tokenizer)
 
     @property
     def dim(self) -> int:
