@@ -148,7 +148,7 @@ def test_compiled_layers_drop_the_same_with_and_without_gradients(families) -> N
     torch.compiler.reset()
     counter = CompileCounter()  # records the graphs and runs them as they are
     towers = Towers.create(EncoderConfig(backbone=str(families["mpnet"]), dropout=0.2, tied=True))
-    towers.query._block, towers.query._compiled = torch.compile(block, backend=counter), True
+    towers.query._block, towers.query.compile_when = torch.compile(block, backend=counter), "on"
     batch = random_batch(types=False)
     plain = Towers.create(EncoderConfig(backbone=str(families["mpnet"]), tied=True)).eval()
     assert torch.allclose(towers.eval().queries(batch), plain.queries(batch), atol=1e-6)

@@ -112,4 +112,4 @@ def test_nonsense_is_refused_by_name(setting: str, value: object) -> None:
 
 def test_compiling_needs_the_packed_forward() -> None:
     with pytest.raises(SatkgcError, match=r"encoder\.forward"):
-        EncoderConfig(forward="padded", compile=True)
+        EncoderConfig(forward="padded", compile="on")
