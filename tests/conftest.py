@@ -13,6 +13,7 @@ from satkgc.kg import KnowledgeGraph, Vocabulary
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models here are tiny: more threads only wait for one another
 
 
 def graph_of(triples, num_entities, num_relations=1, valid=None, test=None) -> KnowledgeGraph:  # type: ignore[no-untyped-def]
