@@ -65,12 +65,14 @@ def test_hubs_are_sorted_too() -> None:
 
 
 def test_arrays_cannot_be_written_to() -> None:
-    mine = np.array([[0, 0, 1]], np.int32)
-    graph = KnowledgeGraph.from_arrays("g", vocabulary("entity", ["a", "b"]), vocabulary("relation", ["r"]), mine)
-    for array in (graph.train, graph.adjacency.neighbours, graph.known_all.head_tails, graph.entities.id_order):
+    mine, held_out = np.array([[0, 0, 1]], np.int32), np.array([1], np.int32)
+    members = vocabulary("entity", ["a", "b"]), vocabulary("relation", ["r"])
+    graph = KnowledgeGraph.from_arrays("g", *members, mine, split_entities={"test": held_out})
+    derived = graph.adjacency.neighbours, graph.adjacency.degree, graph.known_all.head_tails
+    for array in (graph.train, graph.split_entities["test"], graph.entities.id_order, *derived):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-    mine[0, 2] = 0  # the caller's own array stays writable
+    mine[0, 2] = held_out[0] = 0  # the caller's own arrays stay writable
 
 
 @pytest.mark.parametrize(
