@@ -10,6 +10,7 @@ from satkgc.errors import SatkgcError
 Pooling = Literal["mean", "cls", "max"]
 Forward = Literal["packed", "padded"]
 AttentionKernel = Literal["auto", "sdpa"]
+Compile = Literal["auto", "on", "off"]
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,16 @@ class EncoderConfig:
     """"packed" computes on real tokens only (BERT, RoBERTa and MPNet; others are padded); "padded" is the library's."""
     attention: AttentionKernel = "auto"
     """"auto": a fused kernel for up to 128 tokens on an NVIDIA GPU, else as "sdpa": torch's own, on padded texts."""
-    compile: bool = False
-    """Compile the packed layers with torch.compile: slow to start, faster on a GPU."""
+    compile: Compile = "auto"
+    """torch.compile the packed layers: half a minute to start, then faster. "auto": on a GPU, while training."""
 
     def __post_init__(self) -> None:
-        for name, kind in (("pooling", Pooling), ("forward", Forward), ("attention", AttentionKernel)):
+        kinds = {"pooling": Pooling, "forward": Forward, "attention": AttentionKernel, "compile": Compile}
+        for name, kind in kinds.items():
             allowed = get_args(kind)
             if getattr(self, name) not in allowed:
                 raise SatkgcError(f"encoder.{name} is {getattr(self, name)!r}", remedy=f"choose one of {allowed}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise SatkgcError(f"encoder.dropout is {self.dropout}", remedy="set it to 0 or more and less than 1")
-        if self.compile and self.forward == "padded":
+        if self.compile == "on" and self.forward == "padded":
             raise SatkgcError("encoder.compile needs the packed forward", remedy='set encoder.forward to "packed"')

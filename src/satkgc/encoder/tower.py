@@ -28,9 +28,9 @@ class Tower(nn.Module):
         self.pad_id = pad_id
         self.packed = config.forward == "packed" and supports(model)
         self._first = first_position(model) if self.packed else 0
-        self._block = torch.compile(block) if config.compile else block
+        self._block = block if config.compile == "off" else torch.compile(block)  # compiled when first called
         self.attention = config.attention
-        self._compiled = config.compile
+        self.compile_when = config.compile
 
     def pack(self, batch: TokenBatch) -> Packed:
         """The batch as tensors, ready to be copied to the tower's device; for a prefetch thread."""
@@ -65,10 +65,14 @@ class Tower(nn.Module):
             if self.training:
                 seeds.random_()
             x = self._embed(batch, dropout, seeds[-1, 0]).to(dtype)
+            compiled = self.compile_when == "on" or (
+                self.compile_when == "auto" and self.training and device.type == "cuda"
+            )
+            layer = self._block if compiled else block
             for weights, seed in zip(layers, seeds, strict=False):
-                if self._compiled:
+                if compiled:
                     _mark_dynamic(x, how)
-                x = self._block(x, weights, how, config.layer_norm_eps, dropout, seed)
+                x = layer(x, weights, how, config.layer_norm_eps, dropout, seed)
         return x
 
     def _embed(self, batch: Packed, dropout: float, seed: Tensor) -> Tensor:

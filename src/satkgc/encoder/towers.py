@@ -42,7 +42,7 @@ class Towers(nn.Module):
     def load(cls, folder: Path | str, device: Any = "cpu", **overrides: Any) -> Towers:
         """Read saved towers; `overrides` replace settings that need no retraining, like `forward` or `compile`."""
         folder = Path(folder)
-        config = replace(read_config(folder), **{"compile": False, **overrides})
+        config = replace(read_config(folder), **{"compile": "auto", **overrides})
         first, second = ("shared", "shared") if config.tied else ("query", "entity")
         return cls._open(config, *(str(folder / part) for part in (first, second, "tokenizer"))).to(device).eval()
 
