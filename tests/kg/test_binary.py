@@ -55,7 +55,7 @@ def root(array):
     return array.base
 assert all(isinstance(root(a), mmap.mmap) and not a.flags.writeable and type(a) is np.ndarray for a in arrays)
 assert graph.entities.find("e3") == 3 and graph.entities.description(3) == "about e3"
-assert not {"numba", "torch", "transformers", "scipy", "matplotlib"} & sys.modules.keys()
+assert not {"numba", "torch", "transformers", "scipy", "matplotlib", "pandas"} & sys.modules.keys()
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "graph")], check=True)
 

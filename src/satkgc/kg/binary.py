@@ -181,7 +181,8 @@ def _load_vocabulary(path: Path, kind: str) -> Vocabulary:
     texts = [batch[column] for column in ("id", "name", "description")]
     if any(text.type != pa.large_string() for text in texts):
         raise ValueError("a text column of another type")
-    return Vocabulary(kind, *texts, *(batch[column].to_numpy() for column in ("id_order", "name_order")))
+    # By DLPack, because to_numpy would import pandas wherever that is installed.
+    return Vocabulary(kind, *texts, *(np.from_dlpack(batch[column]) for column in ("id_order", "name_order")))
 
 
 def describe(path: Path) -> dict[str, Any]:
