@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ class Texts:
             )["input_ids"]
             encoded = [row[:limit] for row in encoded]
             lengths.extend(map(len, encoded))
-            rows.append(np.fromiter((token for row in encoded for token in row), np.int32))
+            rows.append(np.fromiter(chain.from_iterable(encoded), np.int32))
         return _Ragged(np.concatenate([NONE, *rows]), np.cumsum(lengths, dtype=np.int64))
 
     def _check_relations(self, relations: Vocabulary) -> None:
