@@ -35,7 +35,6 @@ def close(given: list[dict], wanted) -> None:  # type: ignore[no-untyped-def]
         ({"head": "dog", "tail": "canine"}, "relation"),
         ({"head": "http://example.org/a b?c=1#d", "relation": "similar to"}, "tail"),
         ({"head": "ω", "relation": "hypernym", "among": ["dog", "<script>", "../../etc/passwd"]}, "tail"),
-        ({"head": "dog", "relation": "hypernym", "min_score": 0.1, "k": 100}, "tail"),
     ],
 )
 def test_a_completion_is_the_completers(url: str, completer, body: dict, asked: str) -> None:  # type: ignore[no-untyped-def]
@@ -52,6 +51,13 @@ def test_roles_and_new_text_reach_the_completer(url: str, completer) -> None:  #
     assert {a["id"] for a in found} == {"canine", "feline", "mammal", "animal", "<script>"}
     plain = post(url, "complete", {"head": NEW, "relation": "hypernym"}).json()["answers"]
     close(plain, completer.tails(NewEntity(**NEW), "hypernym"))
+
+
+def test_a_score_threshold_cuts_the_answers(url: str) -> None:
+    ask = {"head": "dog", "relation": "hypernym", "k": 100}
+    scores = [a["score"] for a in post(url, "complete", ask).json()["answers"]]
+    middle = (scores[4] + scores[5]) / 2
+    assert len(post(url, "complete", {**ask, "min_score": middle}).json()["answers"]) == 5 < len(scores)
 
 
 def test_a_batch_answers_what_it_can_and_says_what_it_cannot(url: str, completer) -> None:  # type: ignore[no-untyped-def]
