@@ -186,20 +186,24 @@ def _show(answers: list[Answer], relations: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("#", justify="right")
-    table.add_column("relation" if relations else "answer", overflow="fold")
-    table.add_column("id", overflow="fold")
-    table.add_column("probability", justify="right", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("known")
-    if not relations:
-        table.add_column("description", no_wrap=True, overflow="ellipsis", ratio=1)
+    rows = []
     for place, a in enumerate(answers, 1):
         chance = "" if a.probability is None else f"{a.probability:.1%}"
-        cells = [str(place), a.name, a.id, chance, f"{a.score:.3f}", "yes" if a.known else ""]
-        table.add_row(*map(_plain, cells), *([] if relations else [_plain(a.description)]))
+        rows.append([str(place), a.name, a.id, chance, f"{a.score:.3f}", "yes" if a.known else ""])
+    titles = ["#", "relation" if relations else "answer", "id", "probability", "score", "known"]
+    widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
+    widths = [min(width, most) for width, most in zip(widths, (4, 40, 30, 11, 7, 5), strict=True)]
     console = Console(width=None if sys.stdout.isatty() else 120)
+    left = console.width - sum(widths) - 2 * len(widths) - 2  # what rich's padding leaves for the description
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title, width in zip(titles, widths, strict=True):
+        right = title in ("#", "probability", "score")
+        table.add_column(title, justify="right" if right else "left", no_wrap=True, width=width)
+    described = not relations and left >= len("description")
+    if described:
+        table.add_column("description", no_wrap=True, width=left)
+    for row, a in zip(rows, answers, strict=True):
+        table.add_row(*map(_plain, row + ([a.description] if described else [])))
     console.print(table if answers else "no answer passes the filters")
 
 
