@@ -68,3 +68,12 @@ def test_wn18rr_has_its_known_leak_and_fb15k_237_none(shared_data: Path) -> None
     assert 0.3 < wordnet.test.symmetric / 3134 < 0.4  # about a third of its test set, as is known of it
     freebase = find_leaks(read(shared_data / "FB15k-237.tar.xz"))
     assert freebase.test == SplitLeaks(0, 0, 0)  # made by leaving such pairs out
+
+
+def test_a_source_whose_split_leaks_is_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "train.tsv").write_text("a\tmarried\tb\nb\tmarried\ta\nc\tmarried\td\nd\tmarried\tc\ne\tmarried\tf\n")
+    (tmp_path / "valid.tsv").write_text("a\tmarried\te\n")
+    (tmp_path / "test.tsv").write_text("f\tmarried\te\na\tmarried\tb\n")
+    read(tmp_path)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "of 2 test triples train holds 1 as they are, 2 turned round under a symmetric relation and 0" in warning

@@ -8,6 +8,7 @@ random split has already torn many a pair apart.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from numba import njit
 from satkgc.kg.adjacency import Adjacency
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+
+log = logging.getLogger("satkgc.kg")
 
 SHARE = 0.5
 
@@ -65,6 +68,20 @@ def find_leaks(graph: KnowledgeGraph) -> Leaks:
         tuple(name(r) for r, _ in symmetric),
         tuple((name(r), name(s)) for r, s in inverse if r < s),
     )
+
+
+def warn_of_leaks(graph: KnowledgeGraph) -> None:
+    """Say how many held-out triples train gives away, if any."""
+    leaks = find_leaks(graph)
+    for split in ("valid", "test"):
+        counts = getattr(leaks, split)
+        if counts.same or counts.symmetric or counts.inverse:
+            log.warning(
+                "%s: of %s %s triples train holds %s as they are, %s turned round under a symmetric relation "
+                "and %s under an inverse one",
+                graph.name, f"{len(graph.split(split)):,}", split,
+                f"{counts.same:,}", f"{counts.symmetric:,}", f"{counts.inverse:,}",
+            )  # fmt: skip
 
 
 def mirror_relations(train: Int32, adjacency: Adjacency, num_relations: int) -> Int32:

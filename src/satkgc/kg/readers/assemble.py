@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from satkgc.errors import SatkgcError
 from satkgc.kg.distinct import distinct
 from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.leaks import warn_of_leaks
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.readable import readable_names
 from satkgc.kg.split import split_graph
@@ -86,7 +87,7 @@ def finish(
     held_out: Mapping[str, Int32],
     options: ReadOptions,
 ) -> KnowledgeGraph:
-    """Drop duplicates within a split, make the graph, and split it where its source does not."""
+    """Drop duplicates within a split, make the graph, and split it where its source does not; else look for leaks."""
     triples: dict[str, Int32] = {}
     for split, rows in splits.items():
         triples[split] = distinct(rows, len(entities), len(relations))
@@ -95,6 +96,8 @@ def finish(
     graph = KnowledgeGraph.from_arrays(
         name, entities, relations, triples["train"], triples.get("valid"), triples.get("test"), held_out
     )
+    if len(graph.valid) or len(graph.test):
+        warn_of_leaks(graph)
     return split_graph(graph, options.split, options.valid, options.test, options.seed)
 
 
