@@ -175,7 +175,8 @@ def fuzz(form: str, seconds: int) -> None:
     for number, seed in enumerate(seeds(form)):
         (corpus / f"seed-{number}").write_bytes(seed)
     limits = [f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY_MB}", f"-timeout={SECONDS_EACH}"]
-    limits += [f"-max_len={BYTES_EACH}", f"-artifact_prefix={ROOM}/findings/{form}-", "-print_final_stats=1"]
+    limits += [f"-max_len={BYTES_EACH}", f"-artifact_prefix={ROOM}/findings/{form}-"]
+    limits += ["-print_final_stats=1", f"-report_slow_units={SECONDS_EACH // 2}"]
     atheris.Setup([sys.argv[0], *limits, str(corpus)], lambda data: attempt(form, data) and None)
     atheris.Fuzz()
 
