@@ -17,18 +17,18 @@ from satkgc.training.step import backward
 
 
 def small_graph(seed: int = 0, entities: int = 40, triples: int = 160) -> KnowledgeGraph:
-    """Entities named by random letters, three relations, and some triples held out for validation and test."""
+    """Entities of five kinds, which their names tell; a relation leads from one kind to the next but so many."""
     rng = np.random.default_rng(seed)
-    letters = rng.choice(list("abcdefghij"), (entities, 6))
-    names = [f"{''.join(row[: 2 + i % 5])} {i}" for i, row in enumerate(letters)]
-    rows = np.unique(rng.integers(0, [entities, 3, entities], (triples, 3)), axis=0).astype(np.int32)
-    rows = rng.permutation(rows)
-    texts = [pa.array(f"{kind}{i}" for i in range(n)) for kind, n in (("e", entities), ("r", 3))]
+    names = [f"{'aeiou'[i % 5] * 4} {i}" for i in range(entities)]
+    heads, relations = rng.integers(0, entities, triples), rng.integers(0, 3, triples)
+    tails = 5 * rng.integers(0, entities // 5, triples) + (heads + relations + 1) % 5
+    rows = rng.permutation(np.unique(np.stack([heads, relations, tails], 1), axis=0).astype(np.int32))
+    ids = [pa.array(f"{kind}{i}" for i in range(n)) for kind, n in (("e", entities), ("r", 3))]
     descriptions = ["of a " + name[::-1] * (i % 3) for i, name in enumerate(names)]
     return KnowledgeGraph.from_arrays(
         "small",
-        Vocabulary.build("entity", texts[0], pa.array(names), pa.array(descriptions)),
-        Vocabulary.build("relation", texts[1], pa.array(["relation a", "relation b", "the c"]), pa.array([""] * 3)),
+        Vocabulary.build("entity", ids[0], pa.array(names), pa.array(descriptions)),
+        Vocabulary.build("relation", ids[1], pa.array(["relation a", "relation b", "the c"]), pa.array([""] * 3)),
         *(rows[:-20], rows[-20:-10], rows[-10:]),
     )
 

@@ -1,0 +1,183 @@
+"""A run from a graph to a folder that loads without it, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tasks import small_graph
+from typer.testing import CliRunner
+
+import satkgc
+from satkgc.cli import app
+from satkgc.encoder import Towers
+from satkgc.errors import SatkgcError
+from satkgc.evaluation import evaluate
+from satkgc.training import Run, loop, train
+from satkgc.training.checkpoint import Checkpoints
+from satkgc.training.step import backward
+from satkgc.training.trainer import train_or_stop
+
+
+@pytest.fixture(scope="module")
+def settings(tiny_backbone):
+    return {
+        "encoder.backbone": str(tiny_backbone),
+        "encoder.dropout": 0.0,
+        "sampling.batch_size": 32,
+        "text.max_tokens": 30,
+        "text.neighbours": 0,
+        "training.steps": 60,
+        "training.learning_rate": 3e-3,
+        "training.validations": 2,
+        "training.validation_triples": 6,
+        "training.average": 0.5,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(settings, tmp_path_factory):
+    random_state = torch.random.get_rng_state()
+    run = train(small_graph(), out=tmp_path_factory.mktemp("runs") / "small", overrides=settings)
+    assert torch.equal(torch.random.get_rng_state(), random_state)  # the caller's random numbers are left alone
+    return run
+
+
+def test_it_learns(run):
+    losses = [record["loss"] for record in run.log() if "loss" in record]
+    assert losses[-1] < 0.95 * losses[0]
+    report = evaluate(run.towers(), run.texts(), run.kg, "train")
+    untrained = evaluate(Towers.create(run.config.encoder).eval(), run.texts(), run.kg, "train")
+    assert report.metrics()["both"]["mrr"] > 2 * untrained.metrics()["both"]["mrr"]
+
+
+def test_the_log_has_everything(run):
+    steps = [record for record in run.log() if "loss" in record]
+    assert [record["step"] for record in steps] == [10, 20, 30, 40, 50, 60]
+    keys = ["loss", "gradient_norm", "lr", "tau", "beta", "triples_per_second", "data_wait"]
+    assert all(isinstance(record[key], float) for record in steps for key in keys)
+    assert steps[0]["tau"] != steps[-1]["tau"]
+    assert steps[0]["beta"] != steps[-1]["beta"]
+    assert [record["step"] for record in run.log() if "validation" in record] == [30, 60]
+
+
+def test_the_folder_is_whole_and_loads_in_one_call(run):
+    for name in ("config.json", "graph", "model", "log.jsonl", "metrics.json", "curves.png", "README.md"):
+        assert (run.folder / name).exists(), name
+    assert (run.folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+    again = Run.load(run.folder)
+    assert again.config == run.config
+    report = evaluate(again.towers(), again.texts(), again.kg, "valid", again.config.evaluation)
+    assert again.metrics["valid"]["both"] == pytest.approx(report.metrics()["both"])
+    assert "| batches | brwr, 32 samples |" in (run.folder / "README.md").read_text()
+
+
+def test_the_best_validated_weights_are_kept(run):
+    validations = {r["step"]: r["validation"]["both"]["mrr"] for r in run.log() if "validation" in r}
+    assert run.metrics["kept_step"] == max(validations, key=validations.get)
+    assert validations[run.metrics["kept_step"]] > 0
+    count = next(r for r in run.log() if "validation" in r)["validation"]["both"]["count"]
+    assert count == 2 * 6  # validation_triples, both directions
+    assert run.metrics["valid"]["both"]["count"] == 2 * len(run.kg.valid)
+
+
+def test_a_finished_run_is_not_trained_again(run, capsys):
+    before = (run.folder / "log.jsonl").read_bytes()
+    assert train_or_stop(run.kg, out=run.folder, resume=True)[1] is None
+    assert "is finished" in capsys.readouterr().err
+    assert (run.folder / "log.jsonl").read_bytes() == before
+
+
+def test_what_resuming_refuses(run):
+    kg = run.kg
+    with pytest.raises(SatkgcError, match="there is a run here already"):
+        train(kg, out=run.folder)
+    with pytest.raises(SatkgcError, match="started with recipe satkgc, not simkgc"):
+        train(kg, "simkgc", run.folder, resume=True)
+    with pytest.raises(SatkgcError, match=r"objective.margin was 0.02 when this run was started, and is 0.5 now"):
+        train(kg, out=run.folder, resume=True, overrides={"objective.margin": 0.5})
+    other = replace(kg, train=np.ascontiguousarray(kg.train[::-1]))
+    with pytest.raises(SatkgcError, match="another graph"):
+        train(other, out=run.folder, resume=True)
+
+
+def test_resuming_may_change_how_but_not_what(run, capsys):
+    train(run.kg, out=run.folder, resume=True, overrides={"training.workers": 2})
+    assert "training.workers: 2 instead of 1" in capsys.readouterr().err
+    assert Run.load(run.folder).config.training.workers == 2
+
+
+def test_a_run_of_an_older_version_is_refused(run, tmp_path):
+    about = json.loads((run.folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(about | {"format": 0, "version": "0.0.1"}))
+    with pytest.raises(SatkgcError, match=r"format 0, written by satkgc 0.0.1"):
+        Run.load(tmp_path)
+    with pytest.raises(SatkgcError, match="format 0"):
+        train(run.kg, out=tmp_path, resume=True)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(SatkgcError, match=r"not the config.json"):
+        Run.load(tmp_path)
+    with pytest.raises(SatkgcError, match="no run here"):
+        Run.load(tmp_path / "nowhere")
+
+
+def test_a_loss_that_is_no_number_stops_the_run_by_naming_the_step(settings, tmp_path):
+    overrides = settings | {"objective.temperature": 1e-38, "training.log_steps": 4}
+    with pytest.raises(SatkgcError, match=r"the loss of step 1 is .*lower training.learning_rate"):
+        train(small_graph(), out=tmp_path / "run", overrides=overrides)
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_and_the_last_good_checkpoint_is_kept(settings, tmp_path, monkeypatch):
+    def spoiled(towers, objective, samples, **how):
+        return backward(towers, objective, samples, **how) * (np.nan if samples.step == 8 else 1)
+
+    monkeypatch.setattr(loop, "backward", spoiled)  # no real batch can be relied on to fail just then
+    overrides = settings | {"training.validations": 6, "training.steps": 12, "training.checkpoint_minutes": 1e-9}
+    with pytest.raises(SatkgcError, match="the loss of step 9 is nan"):
+        train(small_graph(), out=tmp_path / "run", overrides=overrides)
+    checkpoints = Checkpoints(tmp_path / "run" / "checkpoints")
+    assert checkpoints.latest(pytest.fail).name == "step-00000008"
+    monkeypatch.undo()
+    assert train(small_graph(), out=tmp_path / "run", resume=True).metrics["steps"] == 12
+
+
+def test_the_command_line(settings, tmp_path):
+    small_graph().save(tmp_path / "graph")
+    sets = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    command = ["train", str(tmp_path / "graph"), "--recipe", "simkgc", "--out", str(tmp_path / "run"), *sets]
+    shown = CliRunner().invoke(app, [*command, "--show"])
+    assert shown.exit_code == 0, shown.output
+    assert "objective.proximity = off" in shown.stdout
+    assert "# 60 steps" in shown.stdout
+    done = CliRunner().invoke(app, [*command, "--steps", "3"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert done.stdout.strip().endswith(str(tmp_path / "run"))
+    assert Run.load(tmp_path / "run").metrics["steps"] == 3
+    with pytest.raises(SatkgcError, match="has no value"):
+        CliRunner().invoke(app, [*command, "--set", "training.steps"], catch_exceptions=False)
+
+
+def test_markov_chains_read_the_model_and_can_be_resumed(settings, tmp_path):
+    shared = settings | {"training.steps": 7, "sampling.mcmc.refresh": 3, "sampling.mcmc.path": 8}
+    whole = train(small_graph(), "mcmc", tmp_path / "whole", overrides=shared)
+    limited = shared | {"training.max_minutes": 1e-9}
+    run, stopped = train_or_stop(small_graph(), "mcmc", tmp_path / "parts", overrides=limited)
+    assert stopped == "training.max_minutes"
+    (saved,) = (run.folder / "checkpoints").glob("step-*")
+    assert saved.name == "step-00000003"  # only where the sampler looks at the model can it be saved
+    unlimited = {"training.max_minutes": None}
+    parts = train(small_graph(), out=tmp_path / "parts", resume=True, overrides=unlimited)
+    left, right = (dict(r.towers().named_parameters()) for r in (whole, parts))
+    assert all(torch.equal(value, right[name]) for name, value in left.items())
+
+
+def test_the_package_trains(settings, tmp_path):
+    assert satkgc.Run is Run
+    short = settings | {"training.steps": 2, "training.validations": 0}
+    run = satkgc.train(small_graph(), recipe="wo-pcl", out=tmp_path / "run", overrides=short)
+    assert "valid" not in run.metrics
+    assert run.metrics["kept_step"] == 2
