@@ -40,6 +40,7 @@ def test_json_is_all_that_is_printed_and_the_seed_decides(graph):
     for result in (first, second, other):
         assert result["samplers"]["brwr"].pop("batches_per_second") > 0
     assert first == second
+    assert first["samplers"]["brwr"]["settings"]["batch_size"] == 20
     assert first["samplers"] != other["samplers"]
 
 

@@ -43,6 +43,7 @@ def test_thousands_of_steps_agree_with_counting(skewed):
 
 def test_ties_are_broken_at_random():
     schedule = Schedule(10, seed=1)
+    schedule.visit(np.arange(10, dtype=np.int32))
     schedule.visit(np.array([1, 4, 7], np.int32))
     centres = Counter(schedule.centre(step) for step in range(7000))
     assert_follows(centres, dict.fromkeys((0, 2, 3, 5, 6, 8, 9), 1 / 7), 7000)

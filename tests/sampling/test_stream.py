@@ -64,8 +64,12 @@ def test_the_state_in_mid_stream_leads_to_the_rest_of_it():
         with Stream(sampler(), 0, 80, workers=2, depth=6) as stream:
             for _ in range(taken):
                 next(stream)
-            time.sleep(0.02)  # let it run ahead
+            deadline = time.monotonic() + 5
+            while len(stream._work.pending) < 6 and time.monotonic() < deadline:
+                time.sleep(0.005)  # let it run ahead
             state = stream.state()
+        ahead = state["pending_steps"][:, 0].tolist()
+        assert ahead == list(range(taken, taken + len(ahead)))  # those handed over are not kept
         resumed = sampler()
         resumed.restore(state)
         with Stream(resumed, taken, 80) as stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,6 +49,7 @@ def sample(
       satkgc sample FB15k-237 --batch-size 3072 --entity-disjoint --json
     """
     import json as json_module
+    from dataclasses import asdict
 
     from rich.console import Console
     from rich.progress import track
@@ -87,8 +88,8 @@ def sample(
     if plot is not None:
         plot_occurrences(plot, found, f"{kg.name}: {next(iter(found.values())).steps:,} batches of {batch_size:,}")
     if json:
-        result: dict[str, Any] = {name: counted.to_json() for name, counted in found.items()}
-        print(json_module.dumps({"graph": kg.name, "batch_size": batch_size, "seed": seed, "samplers": result}))
+        result = {name: {"settings": asdict(configs[name]), **counted.to_json()} for name, counted in found.items()}
+        print(json_module.dumps({"graph": kg.name, "seed": seed, "samplers": result}))
     else:
         Console().print(_table(kg.name, found))
 

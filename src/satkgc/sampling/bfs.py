@@ -60,7 +60,7 @@ def search_graph(ends, ptr, neighbours, mark, queue, base, distances):  # type: 
         level += 1
     for i in range(len(ends)):
         for j in range(2):
-            distances[i, j] = max(mark[ends[i, j]] - base, -1)
+            distances[i, j] = mark[ends[i, j]] - base  # not met: still `wanted`, which gives -1
     return level + 1
 
 
