@@ -86,7 +86,7 @@ def warn_of_leaks(graph: KnowledgeGraph) -> None:
 
 def mirror_relations(train: Int32, adjacency: Adjacency, num_relations: int) -> Int32:
     """All (r, s) such that s is the inverse of r: both orders of a pair, and (r, r) for a symmetric one.  # (M, 2)"""
-    slots = adjacency.neighbour_ptr, adjacency.neighbours, adjacency.edge_ptr, adjacency.edges
+    slots = adjacency.neighbour_ptr, adjacency.edge_ptr, adjacency.edges
     keys = _mirrored(train, *slots, num_relations)
     keys, mirrored = np.unique(keys, return_counts=True)
     pairs = np.stack([keys // num_relations, keys % num_relations], axis=1).astype(np.int32)
@@ -96,7 +96,7 @@ def mirror_relations(train: Int32, adjacency: Adjacency, num_relations: int) -> 
 
 
 @njit(cache=True, nogil=True)
-def _mirrored(train, neighbour_ptr, neighbours, edge_ptr, edges, num_relations):  # type: ignore[no-untyped-def]
+def _mirrored(train, neighbour_ptr, edge_ptr, edges, num_relations):  # type: ignore[no-untyped-def]
     """r * R + s for every training triple of r and every triple of s that joins its tail to its head."""
     count = 0
     for counting in (True, False):
@@ -104,8 +104,6 @@ def _mirrored(train, neighbour_ptr, neighbours, edge_ptr, edges, num_relations):
         count = 0
         for u in range(len(neighbour_ptr) - 1):
             for slot in range(neighbour_ptr[u], neighbour_ptr[u + 1]):
-                if neighbours[slot] == u:
-                    continue
                 for i in range(edge_ptr[slot], edge_ptr[slot + 1]):
                     if train[edges[i], 0] != u:
                         continue
