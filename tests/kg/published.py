@@ -60,7 +60,10 @@ WORDNET = Published(
 )
 
 _FREEBASE = {
-    "train.txt": rows("/m/a /film/film/genre /m/b", "/m/b /people/person_x./a/b /m/a", "/m/a /film/film/genre /m/c"),
+    "train.txt": (
+        rows("/m/a /film/film/genre /m/b", "/m/b /people/person_x./a/b /m/a", "/m/a /film/film/genre /m/c")
+        + rows("/m/c /film/film/genre /m/d")
+    ),
     "valid.txt": rows("/m/c /film/film/genre /m/b"),
     "test.txt": rows("/m/d /film/film/genre /m/a"),
     "FB15k_mid2name.txt": b"/m/a\tThe_Apartment\n/m/b\tComedy\n/m/c\tDrama\n/m/d\tDigby\n/m/z\tUnused\n",
@@ -75,12 +78,12 @@ _FREEBASE_TEXTS = {
     "/m/d": ("Digby", "A dog."),
 }
 _FREEBASE_RELATIONS = {"/film/film/genre": "film film genre", "/people/person_x./a/b": "people person x. a b"}
-FREEBASE = Published("FB15k-237", _FREEBASE, Counts(4, 2, 3, 1, 1), _FREEBASE_TEXTS, _FREEBASE_RELATIONS)
+FREEBASE = Published("FB15k-237", _FREEBASE, Counts(4, 2, 4, 1, 1), _FREEBASE_TEXTS, _FREEBASE_RELATIONS)
 
 INDUCTIVE = Published(
     "BLP-FB15k-237-inductive",
     {**_FREEBASE, "dev-ents.txt": b"/m/d\n", "test-ents.txt": b"/m/c\n"},
-    Counts(4, 2, 2, 1, 2),  # two triples touch c, and of the others one touches d
+    Counts(4, 2, 2, 1, 3),  # three triples touch c, one of them d as well; of the others one touches d
     _FREEBASE_TEXTS,
     _FREEBASE_RELATIONS,
     {"valid": {"/m/d"}, "test": {"/m/c"}},
@@ -93,7 +96,7 @@ PKGC = Published(
         "entity2label.txt": b"/m/a\tthe apartment\n/m/b\tcomedy\n/m/c\tdrama\n/m/d\tdigby\n",
         "entity2definition.txt": b"/m/a\t1960 film\n/m/d\tdog in a film\n",
     },
-    Counts(4, 2, 3, 1, 1),
+    Counts(4, 2, 4, 1, 1),
     {
         "/m/a": ("the apartment", "1960 film"),
         "/m/b": ("comedy", ""),

@@ -130,6 +130,11 @@ def _pickled(folder: Path) -> None:
     _set_size(folder, "train.npy")
 
 
+def _half_a_header(folder: Path) -> None:
+    data = (folder / "train.npy").read_bytes()
+    (folder / "train.npy").write_bytes(data.replace(b"'shape'", b"(shape'"))
+
+
 def _not_arrow(folder: Path) -> None:
     (folder / "entities.arrow").write_bytes(b"x" * 100)
     _set_size(folder, "entities.arrow")
@@ -146,6 +151,7 @@ DAMAGES = {
     "entities": (lambda f: _edit_meta(f, entities=7), "belongs"),
     "another type": (_other_type, "int64 where"),
     "pickle": (_pickled, "not a graph that can be opened"),
+    "half a header": (_half_a_header, "not a graph that can be opened"),
     "not Arrow": (_not_arrow, "not a graph that can be opened"),
 }
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import tokenize
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ from satkgc.kg.vocabulary import Vocabulary
 FORMAT = "satkgc-graph"
 VERSION = 1
 META = "meta.json"
+# What numpy and Arrow raise over files that are not what they say; numpy parses a header as Python tokens.
+UNREADABLE = OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError
 
 
 def is_folder(path: Path) -> bool:
@@ -94,7 +97,7 @@ def open_folder(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
         raise SatkgcError("another graph has been written here since", where=folder, remedy="open it again")
     try:
         graph = _assemble(folder, meta, found)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, pa.ArrowException) as error:
+    except (*UNREADABLE, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise _damaged(folder, reason) from error
     _check_shapes(folder, meta, graph)

@@ -97,7 +97,7 @@ def wikidata5m(files: Files, out: Path) -> None:
         listing.writelines(f"{id}\t{name}\t\n" for id, name in names.items())
     relations = dict.fromkeys(_triple_ids([out / f"{split}.tsv" for split in SPLITS], (1,)), "")
     relations |= {id: name for id, name in _pairs(out / "relation_aliases").items() if id in relations}
-    _write_lines(out / "relations.tsv", (f"{id}\t{name or id}" for id, name in relations.items()))
+    _write_lines(out / "relations.tsv", map("\t".join, relations.items()))
     for path in aliases.values():
         path.unlink()
 
