@@ -115,6 +115,13 @@ def test_what_came_before_the_failure_was_delivered():
             next(stream)
 
 
+def test_a_failure_stops_the_threads_even_outside_a_with_statement():
+    stream = Stream(sampler(), 0, 50, fails_at_seven)
+    with pytest.raises(ValueError, match="seven"):
+        list(stream)
+    assert not threads()
+
+
 def test_a_failing_draw_reaches_the_consumer_too():
     source = sampler()
     draw = source._draw
