@@ -197,11 +197,21 @@ def test_names_are_looked_up_by_id_then_name_then_whatever_the_capitals(complete
         ({"head": "Q1", "relation": "near", "k": 0}, "1 to 1000"),
         ({"head": "Q1", "relation": "near", "k": 1001}, "1 to 1000"),
         ({"head": "Q1", "tail": "Q2", "role": Role("near", "head")}, "a role restricts entities"),
+        ({"head": 1, "relation": "near"}, "head is 1; give it as text"),
+        ({"head": "Q1", "relation": ["near"]}, "relation is"),
+        ({"head": "Q1", "relation": "near", "among": (3,)}, "among is 3"),
     ],
 )
 def test_what_is_no_question(wrong, message):
     with pytest.raises(SatkgcError, match=message):
         Question(**wrong)
+
+
+def test_what_is_no_entity_and_no_role():
+    with pytest.raises(SatkgcError, match="name is None"):
+        NewEntity(None)
+    with pytest.raises(SatkgcError, match="the side of a role is 'left'; say head or tail"):
+        Role("near", "left")
 
 
 def test_an_entity_with_its_neighbours(completer):

@@ -53,8 +53,9 @@ def test_an_index_of_another_model_is_refused(run_copy, tmp_path, tiny_backbone)
     Completer.load(run_copy)
 
 
-def test_an_index_of_another_graph_is_refused(run_copy, tiny_backbone, tmp_path):
-    other = write_run(tmp_path / "other", graph_of([[0, 0, 1], [1, 0, 2]], 3), tiny_backbone)
+@pytest.mark.parametrize("size", [3, 90])  # of another size, and of the same
+def test_an_index_of_another_graph_is_refused(run_copy, tiny_backbone, tmp_path, size):
+    other = write_run(tmp_path / "other", graph_of([[0, 0, 1], [1, 0, 2]], size), tiny_backbone)
     shutil.rmtree(run_copy / "graph")
     shutil.copytree(other / "graph", run_copy / "graph")
     with pytest.raises(SatkgcError, match="the index does not belong to this run's graph"):

@@ -100,7 +100,7 @@ def test_files_are_streamed(completer, tmp_path, monkeypatch):
         ("q.tsv", "Q1\tnear\n", r"q\.tsv:1: 2 columns; give head, relation and tail"),
         ("q.tsv", "Q1\tnear\t?\nQ1\t?\t?\n", r"q\.tsv:2: a question gives two"),
         ("q.csv", "Q1,near,Q2\n", r"q\.csv:1: a question gives two"),
-        ("q.jsonl", '{"head": "Q1", "relation": "near"}\n{"head": \n', r"q\.jsonl:2: not a question"),
+        ("q.jsonl", '{"head": "Q1", "relation": "near"}\n{"head": \n', r"q\.jsonl:2: not JSON"),
         ("q.jsonl", '["Q1"]\n', r"q\.jsonl:1: not a question"),
         (
             "q.jsonl",
@@ -109,6 +109,9 @@ def test_files_are_streamed(completer, tmp_path, monkeypatch):
         ),
         ("q.jsonl", '{"head": {"nom": "x"}, "relation": "near"}\n', r"q\.jsonl:1: not a question"),
         ("q.jsonl", '{"head": "Q1", "relation": "near", "k": 0}\n', r"q\.jsonl:1: k is 0"),
+        ("q.jsonl", '{"head": "Q1", "relation": "near", "k": "5"}\n', r"q\.jsonl:1: not a question"),
+        ("q.jsonl", '{"head": 7, "relation": "near"}\n', r"q\.jsonl:1: head is 7"),
+        ("q.jsonl", '{"head": {"name": 7}, "relation": "near"}\n', r"q\.jsonl:1: name is 7"),
         ("q.xml", "<q/>", r"q\.xml: cannot tell the form"),
     ],
 )

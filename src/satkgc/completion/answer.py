@@ -10,6 +10,13 @@ from satkgc.errors import SatkgcError
 MAX_K = 1000  # answers to one question; a longer list is what `propose` is for
 
 
+def _strings(**parts: object) -> None:
+    """Refuse what is no text: questions come from files and from the network."""
+    for name, part in parts.items():
+        if not isinstance(part, str):
+            raise SatkgcError(f"{name} is {part!r}", remedy="give it as text")
+
+
 @dataclass(frozen=True, slots=True)
 class NewEntity:
     """An entity that the graph never had, given in words. `id` is only needed to add it under an id of one's own."""
@@ -17,6 +24,9 @@ class NewEntity:
     name: str
     description: str = ""
     id: str | None = None
+
+    def __post_init__(self) -> None:
+        _strings(name=self.name, description=self.description, id=self.id or "")
 
 
 EntityRef = str | NewEntity  # an id, an exact name, or new text
@@ -34,6 +44,11 @@ class Role:
     side: Literal["head", "tail"]
     other: str | None = None  # the entity at the other end, by id or name
 
+    def __post_init__(self) -> None:
+        _strings(relation=self.relation, other=self.other or "")
+        if self.side not in ("head", "tail"):
+            raise SatkgcError(f"the side of a role is {self.side!r}", remedy="say head or tail")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -50,6 +65,10 @@ class Question:
     min_probability: float | None = None
 
     def __post_init__(self) -> None:
+        ends = {name: end for name, end in (("head", self.head), ("tail", self.tail)) if not isinstance(end, NewEntity)}
+        _strings(**{name: part or "" for name, part in {**ends, "relation": self.relation}.items()})
+        for entity in self.among or ():
+            _strings(among=entity)
         given = [part is not None for part in (self.head, self.relation, self.tail)]
         if sum(given) != 2:
             raise SatkgcError(

@@ -51,9 +51,8 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
     else:
         asker.calibration.save(run / "calibration.json")
         draw_reliability(asker.calibration, run / "reliability.png")
-    facts = {"format": FORMAT, "model": model_checksum(run / "model"), "entities": len(vectors), "dim": vectors.dim}
     part = folder / "index.json.part"
-    part.write_text(json.dumps({**facts, "kind": kind}, indent=2) + "\n")
+    part.write_text(json.dumps({**_belongs_to(run, kg, towers), "kind": kind}, indent=2) + "\n")
     os.replace(part, folder / "index.json")
     return asker
 
@@ -73,11 +72,10 @@ def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -
     folder = run / "index"
     facts = _facts(folder / "index.json")
     vectors = Vectors.open(folder / "entities.npy")
-    fresh = {"format": FORMAT, "model": model_checksum(run / "model"), "entities": kg.num_entities, "dim": towers.dim}
-    wrong = [name for name, value in fresh.items() if facts.get(name) != value]
+    wrong = [name for name, value in _belongs_to(run, kg, towers).items() if facts.get(name) != value]
     if wrong or vectors.parts[0].shape != (kg.num_entities, towers.dim):
         raise SatkgcError(
-            f"the index does not belong to this run's {'graph' if wrong == ['entities'] else 'model'}",
+            f"the index does not belong to this run's {'model' if 'model' in wrong else 'graph'}",
             where=folder,
             remedy=f"make it anew with `satkgc prepare {run}`",
         )
@@ -141,6 +139,16 @@ def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Pat
     rows.flush()
     del rows
     os.replace(part, file)
+
+
+def _belongs_to(run: Path, kg: KnowledgeGraph, towers: Towers) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "model": model_checksum(run / "model"),
+        "graph": kg.fingerprint,
+        "entities": kg.num_entities,
+        "dim": towers.dim,
+    }
 
 
 def _facts(file: Path) -> dict[str, Any]:

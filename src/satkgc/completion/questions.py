@@ -46,11 +46,12 @@ def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
     try:
         for line, given in read(file):
             try:
-                yield line, Question(**{**defaults, **given})
+                yield line, Question(**{**defaults, **_typed(given)})
             except SatkgcError as error:
                 raise SatkgcError(error.what, where=f"{file}:{line}", remedy=error.remedy) from error
-            except TypeError as error:
-                raise SatkgcError("not a question", where=f"{file}:{line}", remedy=f"fields are {_names()}") from error
+            except (TypeError, AttributeError) as error:
+                names = ", ".join(field.name for field in fields(Question))
+                raise SatkgcError("not a question", where=f"{file}:{line}", remedy=f"fields are {names}") from error
     except UnicodeDecodeError as error:
         raise SatkgcError("not UTF-8", where=file, remedy="save it as UTF-8") from error
     except OSError as error:
@@ -75,25 +76,22 @@ def _table(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with file.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
             try:
-                given = json.loads(line)
-                for side in ("head", "tail"):
-                    if isinstance(given.get(side), dict):
-                        given[side] = NewEntity(**given[side])
-                if isinstance(given.get("role"), dict):
-                    given["role"] = Role(**given["role"])
-                if given.get("among") is not None:
-                    given["among"] = tuple(given["among"])
-            except (ValueError, TypeError, AttributeError) as error:
-                remedy = f"write an object a line; fields are {_names()}"
-                raise SatkgcError("not a question", where=f"{file}:{number}", remedy=remedy) from error
-            yield number, given
+                if line.strip():
+                    yield number, json.loads(line)
+            except ValueError as error:
+                raise SatkgcError("not JSON", where=f"{file}:{number}", remedy="write an object a line") from error
 
 
-def _names() -> str:
-    return ", ".join(field.name for field in fields(Question))
+def _typed(given: dict[str, Any]) -> dict[str, Any]:
+    """JSON's objects and lists as what a question takes."""
+    typed = dict(given.items())
+    for name, kind in (("head", NewEntity), ("tail", NewEntity), ("role", Role)):
+        if isinstance(given.get(name), dict):
+            typed[name] = kind(**given[name])
+    if given.get("among") is not None:
+        typed["among"] = tuple(given["among"])
+    return typed
 
 
 def as_json(question: Question, answers: list[Answer]) -> str:
