@@ -50,7 +50,7 @@ def test_import_maps_columns_and_splits_by_the_seed(tables: list[str], tmp_path:
 
 
 def test_inspect_describes_a_source_as_it_is(tables: list[str], tmp_path: Path) -> None:
-    figures = json.loads(run("inspect", *tables, "--json").stdout)
+    figures = json.loads(run("inspect", *tables, "--json", "--test", "0.2").stdout)
     expected = {"entities": 3, "relations": 2, "train": 5, "valid": 0, "test": 0, "described_entities": 2}
     expected |= {"mean_degree": 2.0, "max_degree": 2, "components": 1}
     assert {key: figures[key] for key in expected} == expected
