@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.cli import app, main
 from satkgc.kg import catalogue
+from satkgc.kg.entries import CATALOGUE, Counts
 
 TRIPLES = "subject,verb,object\nanna,knows,ben\nben,knows,cleo\ncleo,knows,anna\nanna,likes,cleo\nben,likes,anna\n"
 PEOPLE = "key,called,about\nanna,Anna,a baker\nben,Ben,\ncleo,Cleo,a queen\n"
@@ -84,7 +85,7 @@ def test_inspect_looks_at_every_byte_of_the_binary_form(tables: list[str], tmp_p
 
 def test_list_names_every_graph() -> None:
     result = run("list")
-    for entry in catalogue.CATALOGUE:
+    for entry in CATALOGUE:
         assert entry.name in result.stdout
     assert "bundled" in result.stdout
 
@@ -93,7 +94,7 @@ def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest
     result = run("get", "wordnet-sample", "--to", str(tmp_path))
     assert str(catalogue.cache_folder()) in result.stdout
     graph = KnowledgeGraph.load(tmp_path / "wordnet-sample")
-    assert catalogue.Counts.of(graph) == catalogue.find("wordnet-sample").counts
+    assert Counts.of(graph) == catalogue.find("wordnet-sample").counts
 
 
 @pytest.mark.parametrize(

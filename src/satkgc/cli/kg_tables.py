@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from satkgc.kg import catalogue
+from satkgc.kg.entries import CATALOGUE
 
 LEAKS = {
     "same": "also in train",
@@ -65,7 +66,7 @@ def print_catalogue() -> None:
     for column in ("entities", "relations", "train"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("found", no_wrap=True)
-    for entry in catalogue.CATALOGUE:
+    for entry in CATALOGUE:
         counts = (f"{count:,}" for count in (entry.counts.entities, entry.counts.relations, entry.counts.train))
         table.add_row(f"[bold]{entry.name}[/]\n[dim]{entry.about}[/]", *counts, catalogue.whereabouts(entry))
     Console().print(table)
