@@ -20,7 +20,7 @@ SYLLABLES = ["ba", "den", "fir", "go", "hal", "ki", "lor", "mu", "na", "per", "q
 
 
 def triples(entities: int, relations: int, count: int, seed: int = 0) -> np.ndarray:
-    """Distinct (count, 3) triples: every entity is a head at least once, and few entities are most of the tails."""
+    """Distinct (count, 3) triples: nearly every entity is a head, and few entities are most of the tails."""
     rng = np.random.default_rng(seed)
     place = rng.permutation(entities)  # ranks are spread over the ids
     wanted, kept = count, np.empty(0, np.int64)
