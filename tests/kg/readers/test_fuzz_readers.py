@@ -7,6 +7,7 @@ import importlib.util
 import io
 import logging
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -91,3 +92,13 @@ def test_found_parquet_that_claims_rows_it_has_not() -> None:
 def test_found_an_rdf_message_of_two_lines() -> None:
     broken = fuzzer.XML.replace(b'rdf:resource="b"', b'rdf:resource="b\n\n[c"')
     assert "not RDF/XML" in fuzzer.attempt("rdf", broken)
+
+
+def test_found_memory_lost_with_every_damaged_gzip() -> None:
+    fuzzer.attempt("csv.gz", b"no gzip")
+    tracemalloc.start()
+    for _ in range(20):
+        fuzzer.attempt("csv.gz", b"no gzip")
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 20 * 32_000  # it was 64 KiB a file, and three files an attempt

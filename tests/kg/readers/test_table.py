@@ -22,6 +22,7 @@ EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
         ("t.csv", "Subject,Predicate,Object\na,r,b\nb,r,c\n", {}),
         ("t.csv", "tail,x,head,relation\nb,1,a,r\nc,2,b,r\n", {}),
         ("t.csv", "a,r,b\nb,r,c\n", {}),
+        ("t.csv", "\ufeffhead,relation,tail\r\na,r,b\r\nb,r,c\r\n", {}),
         ("t.csv", "\ufeffa,r,b\r\n\r\nb,r,c\r\n", {}),
         ("t.csv", "a,r,b,x\nb,r,c,x\n", {"head": "0", "relation": "1", "tail": "2"}),
         ("t.csv", "drug,effect,disease\na,r,b\nb,r,c\n", {"head": "drug", "relation": "effect", "tail": "disease"}),

@@ -63,22 +63,22 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
-            data = self._stream.read(len(buffer))
+            # Not read(): that leaks what it has allocated when it fails.
+            length: int = self._stream.readinto(buffer)
         except OSError as error:
             raise SatkgcError(
                 f"the file is cut short or damaged after {self._count:,} unpacked bytes ({_first_line(error)})",
                 where=self._file.shown,
                 remedy="fetch or pack it again",
             ) from None
-        buffer[: len(data)] = data
-        self._count += len(data)
+        self._count += length
         if self._count > self._most:
             raise SatkgcError(
                 f"the file unpacks to more than {MOST_RATIO} times its size: it may be made to fill the memory",
                 where=self._file.shown,
                 remedy="if you trust it, unpack it yourself",
             )
-        return len(data)
+        return length
 
 
 def _first_line(error: Exception) -> str:
