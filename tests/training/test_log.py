@@ -1,0 +1,73 @@
+"""The log survives a kill, is cut back on resuming, and notices what is no number."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+
+import pytest
+import torch
+
+from satkgc.errors import SatkgcError
+from satkgc.training.log import Log, make_tracker, read_log
+
+
+def number(value):
+    return torch.tensor(float(value))
+
+
+def test_a_record_is_the_mean_since_the_last(tmp_path):
+    log = Log(tmp_path / "log.jsonl", 0)
+    assert log.write(8, 0.0, {}) is None
+    for step in (1, 2, 3):
+        log.add(step, number(step), number(10 - step))
+    record = log.write(8, 0.0, {"lr": 0.1})
+    assert (record["step"], record["loss"], record["gradient_norm"], record["lr"]) == (3, 2, 9, 0.1)
+    assert record["triples_per_second"] > 0
+    assert read_log(tmp_path / "log.jsonl") == [record]
+    assert log.write(8, 0.0, {}) is None
+
+
+def test_resuming_cuts_it_back_and_half_a_line_is_dropped(tmp_path):
+    file = tmp_path / "log.jsonl"
+    log = Log(file, 0)
+    for step in (1, 2, 3, 4):
+        log.note({"step": step})
+    with file.open("a") as stream:
+        stream.write('{"step": 5, "lo')  # killed here
+    assert [r["step"] for r in read_log(file)] == [1, 2, 3, 4]
+    Log(file, 2).note({"step": 3, "again": True})
+    assert read_log(file) == [{"step": 1}, {"step": 2}, {"step": 3, "again": True}]
+
+
+@pytest.mark.parametrize(("loss", "norm"), [("nan", 1), ("inf", 1), (1, "nan")])
+def test_what_is_no_number_is_named_by_its_step(tmp_path, loss, norm):
+    log = Log(tmp_path / "log.jsonl", 0)
+    log.add(6, number(1), number(1))
+    log.add(7, number(loss), number(norm))
+    log.add(8, number("nan"), number(1))
+    with pytest.raises(SatkgcError, match="the loss of step 7 is"):
+        log.write(8, 0.0, {})
+    assert read_log(tmp_path / "log.jsonl") == []
+
+
+def test_other_ranks_write_nothing(tmp_path):
+    log = Log(None, 0)
+    log.add(1, number(1), number(1))
+    assert log.write(8, 0.0, {})["loss"] == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tracker_gets_the_numbers_and_must_be_installed(tmp_path, monkeypatch):
+    assert make_tracker("none", tmp_path) is None
+    monkeypatch.setitem(sys.modules, "trackio", None)  # as if it were not installed
+    with pytest.raises(SatkgcError, match=r"training.tracker is trackio, which is not installed"):
+        make_tracker("trackio", tmp_path)
+    sent = []
+    stand_in = types.SimpleNamespace(init=lambda **how: None, log=lambda record, step: sent.append((step, record)))
+    monkeypatch.setitem(sys.modules, "trackio", stand_in)
+    log = Log(tmp_path / "log.jsonl", 0, make_tracker("trackio", tmp_path))
+    log.note({"step": 3, "validation": {"both": {"mrr": 0.5}}, "name": "x"})
+    assert sent == [(3, {"validation/both/mrr": 0.5})]
+    assert json.loads((tmp_path / "log.jsonl").read_text())["step"] == 3
