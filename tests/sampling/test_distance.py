@@ -27,6 +27,7 @@ def batches(kg, count, size, seed=0):
 GRAPHS = {
     "dense": random_graph(1, entities=60, triples=300),
     "sparse, many components": random_graph(2, entities=300, triples=200),
+    "deep": random_graph(3, entities=700, triples=800),
     "chain": graph_of([[i, 0, i + 1] for i in range(100)], 101),
     "star with tails": graph_of([[0, 0, i] for i in range(1, 60)] + [[i, 0, i + 60] for i in range(1, 60)], 121),
 }
@@ -68,15 +69,16 @@ def test_all_pairs_are_exact(name):
 
 
 @pytest.mark.parametrize("scope", ["graph", "subgraph"])
-def test_marks_start_over_before_they_overflow(scope):
-    kg = GRAPHS["dense"]
-    fresh, old = Distances(kg, scope), Distances(kg, scope)
-    old.base = np.iinfo(np.int32).max - 400
-    for i, triples in enumerate(batches(kg, 300, 12)):
-        np.testing.assert_array_equal(
-            old.batch(i, triples, triples).distances, fresh.batch(i, triples, triples).distances
-        )
-    assert old.base < 100_000
+@pytest.mark.parametrize("name", ["dense", "deep"])
+def test_marks_start_over_before_they_overflow(name, scope):
+    kg = GRAPHS[name]
+    distances = Distances(kg, scope)
+    expected = [distances.batch(i, triples, triples).distances for i, triples in enumerate(batches(kg, 100, 12))]
+    for before in (1, 100):  # at once, with the very marks it had before, and in the middle
+        distances.base = np.iinfo(np.int32).max - kg.num_entities - before
+        for i, triples in enumerate(batches(kg, 100, 12)):
+            np.testing.assert_array_equal(distances.batch(i, triples, triples).distances, expected[i])
+        assert distances.base < 100_000
 
 
 def test_no_distances_are_all_unknown():

@@ -7,11 +7,12 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def search_graph(ends, ptr, neighbours, mark, queue, base, distances):  # type: ignore[no-untyped-def]
+def search_graph(ends, ptr, neighbours, mark, back, queue, base, distances):  # type: ignore[no-untyped-def]
     """Hops from ends[0, 0] to all `ends` (n, 2), into `distances`; returns the base of the next search.
 
-    Level by level, until every end was met. Where the ends still missing have fewer neighbours than the level has,
-    they look for the level themselves, which spares the last and widest expansion.
+    Level by level from the source. Before a level is expanded, the ends still missing search for it from their side,
+    with as many edges to look at as the expansion would need. Far ends are peripheral and meet it soon, so the last
+    and widest levels, most of a large graph, are never expanded; and ends in another, small component cost little.
     """
     wanted = base  # all marks of earlier searches are below
     base = wanted + 1
@@ -26,56 +27,70 @@ def search_graph(ends, ptr, neighbours, mark, queue, base, distances):  # type: 
     mark[ends[0, 0]] = base
     queue[0] = ends[0, 0]
     first, last = 0, 1  # the level is queue[first:last]
-    level = base
+    level = top = base
     while first < last:
         kept = cost = 0
-        for i in range(count):  # drop those met
-            v = missing[i]
+        for v in missing[:count]:  # drop those met
             if mark[v] == wanted:
                 missing[kept] = v
                 kept += 1
-                cost += ptr[v + 1] - ptr[v]
         count = kept
-        if count == 0:
-            break
-        for i in range(first, last):
-            cost -= ptr[queue[i] + 1] - ptr[queue[i]]
-            if cost < 0:
-                break
-        if cost < 0 and _all_touch(missing[:count], ptr, neighbours, mark, level):
-            for v in missing[:count]:
-                mark[v] = level + 1
-            level += 1
+        for u in queue[first:last]:
+            cost += ptr[u + 1] - ptr[u]
+        hops = _meet(missing[:count], cost, ptr, neighbours, mark, back, queue[last:], level)
+        if len(hops) == count:
+            for i in range(count):
+                if hops[i] > 0:
+                    mark[missing[i]] = level + hops[i]
+                    top = max(top, level + hops[i])
             break
         end = last
-        for i in range(first, last):
-            u = queue[i]
-            for slot in range(ptr[u], ptr[u + 1]):
-                v = neighbours[slot]
+        for u in queue[first:last]:
+            for v in neighbours[ptr[u] : ptr[u + 1]]:
                 if mark[v] <= wanted:
                     mark[v] = level + 1
                     queue[end] = v
                     end += 1
         first, last = last, end
         level += 1
+        top = level
     for i in range(len(ends)):
         for j in range(2):
             distances[i, j] = mark[ends[i, j]] - base  # not met: still `wanted`, which gives -1
-    return level + 1
+    return top + 1
 
 
 @njit(cache=True, nogil=True)
-def _all_touch(entities, ptr, neighbours, mark, level):  # type: ignore[no-untyped-def]
-    """Whether each of the entities has a neighbour on the level."""
-    for v in entities:
-        touches = False
-        for slot in range(ptr[v], ptr[v + 1]):
-            if mark[neighbours[slot]] == level:
-                touches = True
-                break
-        if not touches:
-            return False
-    return True
+def _meet(missing, budget, ptr, neighbours, mark, back, queue, level):  # type: ignore[no-untyped-def]
+    """Hops from each missing entity to the level, 0 where there is no way; fewer than asked if the budget runs out.
+
+    Nobody beyond the level has a neighbour before it, so the first neighbour that was met at all is on the level.
+    """
+    hops = np.zeros(len(missing), np.int32)
+    for i in range(len(missing)):
+        stamp = np.int64(level) << 31 | i  # levels only rise, so each search has a stamp of its own
+        queue[0] = missing[i]
+        back[missing[i]] = stamp
+        first, last, depth = 0, 1, 0
+        while first < last and hops[i] == 0:
+            depth += 1
+            end = last
+            for u in queue[first:last]:
+                budget -= ptr[u + 1] - ptr[u]
+                if budget < 0:
+                    return hops[:i]
+                for v in neighbours[ptr[u] : ptr[u + 1]]:
+                    if mark[v] == level:
+                        hops[i] = depth
+                        break
+                    if back[v] != stamp:
+                        back[v] = stamp
+                        queue[end] = v
+                        end += 1
+                if hops[i] > 0:
+                    break
+            first, last = last, end
+    return hops
 
 
 @njit(cache=True, nogil=True)

@@ -16,10 +16,10 @@ _MOST = np.iinfo(np.int32).max
 class Distances:
     """Breadth-first distances in the undirected training graph, as far as `scope` asks.
 
-    "graph": exact, searching until every entity of the batch was met; up to the whole graph where one is far or out
-    of reach. "subgraph": over the triples of the walked subgraph and of the batch alone, so never shorter than the
-    truth, in time that does not grow with the graph: for graphs of millions. "pairs": exact, and besides the hops
-    between every head and every tail of the batch. "none": all -1, for an objective without proximity.
+    "graph": exact, searching from both sides until every entity of the batch was met. "subgraph": over the triples of
+    the walked subgraph and of the batch alone, so never shorter than the truth, in time that cannot grow with the
+    graph. "pairs": exact, and besides the hops between every head and every tail of the batch. "none": all -1, for an
+    objective without proximity.
     """
 
     def __init__(self, kg: KnowledgeGraph, scope: DistanceScope) -> None:
@@ -28,7 +28,11 @@ class Distances:
         # Who was met by the search at hand: its marks lie above those of all searches before it (`base`), so that
         # none of them has to be wiped.
         self.mark: Int32 = np.zeros(kg.num_entities if scope != "none" else 0, np.int32)  # (E,)
-        self.queue: Int32 = np.empty(kg.num_entities if scope in ("graph", "pairs") else 0, np.int32)  # (E,)
+        whole = kg.num_entities if scope in ("graph", "pairs") else 0
+        self.queue: Int32 = np.empty(whole, np.int32)  # (E,)
+        self.back = np.zeros(
+            1 + whole, np.int64
+        )  # (1 + E,) likewise, for searches from the other side, and their count
         self.base = 1
 
     def batch(self, step: int, triples: Int32, subgraph: Int32) -> Batch:
@@ -39,15 +43,15 @@ class Distances:
         ends = self._ends(triples)
         if self.base > _MOST - self.kg.num_entities - 2:
             self.mark[:] = 0
+            self.back[:] = 0
             self.base = 1
         if self.scope == "subgraph":
             edges = np.concatenate([ends, self._ends(subgraph)])
             self.base = search_edges(ends, edges, self.mark, self.base, distances)
         else:
             graph = self.kg.adjacency
-            self.base = search_graph(
-                ends, graph.neighbour_ptr, graph.neighbours, self.mark, self.queue, self.base, distances
-            )
+            arrays = graph.neighbour_ptr, graph.neighbours, self.mark, self.back, self.queue
+            self.base = search_graph(ends, *arrays, self.base, distances)
         pairs = self._pairs(ends) if self.scope == "pairs" else None
         return Batch(step, int(triples[0]), triples, distances, pairs)
 
