@@ -36,8 +36,8 @@ def test_harmless_bytes_pass_unchanged(sizes: list[int], gap: int) -> None:
         b"<!ENTITY  b\t'x &a;'>",
         b'<!ENTITY % b "%a;">',
         b'<!ENTITY b "' + b"x" * (LONGEST + 1) + b'">',
-        b'<!ENTITY b "' + b"x" * 5000,
-        b"<!ENTITY " + b"x" * 5000,
+        b'<!ENTITY b "' + b"x" * 1200,
+        b"<!ENTITY " + b"x" * 1200,
     ],
 )
 @given(sizes=sizes, gap=st.integers(0, 40))
