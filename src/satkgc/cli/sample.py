@@ -36,7 +36,7 @@ def sample(
     epoch_rule: Annotated[
         str, typer.Option(help="Steps of an epoch: paper, |T|/|B|, or authors, twice as many.")
     ] = "paper",
-    distances: Annotated[str, typer.Option(help="graph (exact), subgraph (fast on large graphs) or none.")] = "graph",
+    distances: Annotated[str, typer.Option(help="graph (exact), subgraph (inside the walk's) or none.")] = "graph",
     seed: Annotated[int, typer.Option(help="The same seed draws the same batches.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the visits into this picture.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
