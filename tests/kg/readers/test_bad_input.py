@@ -200,6 +200,7 @@ def test_parquet_whose_strings_are_not_utf8(refused: Callable[..., str], tmp_pat
         ("g.parquet.gz", b"", r"g.parquet.gz: this kind of file is not known"),
         ("g.nt", b"", r"g.nt: no statement in it joins two entities"),
         ("g.nt", b'<http://e/a> <http://r/r> "only text" .\n', r".*g.nt: no statement in it joins"),
+        ("g.ttl", b"<http://a> <http://" + b"x" * 9999 + b"> <http://b> .\n", r"g.ttl: an IRI of 10,006 characters"),
         ("g.ttl", b"@prefix : <http://" + b"x" * 9999 + b"/> . :a :b :c .\n", r"g.ttl: an IRI of 10,0\d\d characters"),
     ],
 )  # fmt: skip

@@ -110,14 +110,18 @@ class _Nodes:
         elif not isinstance(object, (named, blank)):
             self._quoted += 1
         else:
-            relation = self._relations.setdefault(predicate, len(self._relations))
+            relation = self._index(predicate, self._relations)
             self._triples.extend((self._number(subject), relation, self._number(object)))
 
     def _number(self, node: Any) -> int:
-        key = node.value if isinstance(node, self._kinds[0]) else f"_:{node.value}"
-        number = self._nodes.setdefault(key, len(self._nodes))
-        if number == len(self._nodes) - 1 and len(key) > LONGEST_IRI:
-            raise SatkgcError(f"an IRI of {len(key):,} characters", where=self._shown, remedy="shorten it")
+        return self._index(node.value if isinstance(node, self._kinds[0]) else f"_:{node.value}", self._nodes)
+
+    def _index(self, key: str, known: dict[str, int]) -> int:
+        number = known.get(key)
+        if number is None:
+            if len(key) > LONGEST_IRI:
+                raise SatkgcError(f"an IRI of {len(key):,} characters", where=self._shown, remedy="shorten it")
+            number = known[key] = len(known)
         return number
 
     def graph(self, name: str, options: ReadOptions) -> KnowledgeGraph:
