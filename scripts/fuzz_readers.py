@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import importlib
 import io
 import logging
 import os
+import pkgutil
 import re
 import resource
 import shutil
@@ -161,14 +163,16 @@ def fuzz(form: str, seconds: int) -> None:
 
     resource.setrlimit(resource.RLIMIT_AS, (5 * MEMORY_MB << 20, 5 * MEMORY_MB << 20))
     logging.disable()
-    import satkgc.kg.distinct  # compiled code cannot be instrumented: imported before
-    import satkgc.kg.split
+    import satkgc.kg
 
+    for module in pkgutil.iter_modules(satkgc.kg.__path__, "satkgc.kg."):
+        if not module.ispkg:
+            importlib.import_module(module.name)  # compiled code cannot be instrumented: imported before
     with atheris.instrument_imports(include=["satkgc.kg.readers", "tarfile", "zipfile", "csv"]):
         import satkgc.kg.readers.archive
         import satkgc.kg.readers.folder
         import satkgc.kg.readers.rdf
-        import satkgc.kg.readers.table  # noqa: F401
+        import satkgc.kg.readers.table
     corpus = ROOM / form
     corpus.mkdir(parents=True, exist_ok=True)
     (ROOM / "findings").mkdir(exist_ok=True)
