@@ -245,8 +245,8 @@ def test_the_page_asks_for_the_token_and_keeps_it(browser, completer) -> None:  
 
 def test_labels_of_a_drawing_lie_beside_each_other(page) -> None:  # type: ignore[no-untyped-def]
     graph = {
-        "nodes": [{"id": i, "width": 40 + 9 * (i % 7), "height": 28} for i in range(18)],
-        "edges": [[0, i] for i in range(1, 10)] + [[1, i] for i in range(10, 18)],
+        "nodes": [{"id": i, "width": 60 + 9 * (i % 7), "height": 28} for i in range(24)],
+        "edges": [[0, i] for i in range(1, 10)] + [[1, i] for i in range(10, 24)],
     }
     graph["nodes"][0]["fixed"], graph["nodes"][1]["fixed"] = {"x": 150, "y": 180}, {"x": 450, "y": 200}
     program = """async ({nodes, edges}) => {

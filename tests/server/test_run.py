@@ -72,6 +72,7 @@ def test_a_stop_answers_what_is_in_flight_and_takes_nothing_new(completer) -> No
 
     answers: list[httpx.Response] = []
     body = {"questions": [{"head": "dog", "relation": "hypernym"}] * 100}
+    before = batchers()
     with running(create_app(Slow)) as url:
         ask = threading.Thread(target=lambda: answers.append(CLIENT.post(f"{url}/api/v1/batch", json=body)))
         ask.start()
@@ -81,6 +82,11 @@ def test_a_stop_answers_what_is_in_flight_and_takes_nothing_new(completer) -> No
     ask.join(30)
     assert answers[0].status_code == 200
     assert all(result["answers"] for result in answers[0].json()["results"])
+    assert batchers() == before  # its thread has ended
+
+
+def batchers() -> int:
+    return sum(thread.name == "satkgc-batcher" for thread in threading.enumerate())
 
 
 def refuses(url: str) -> bool:

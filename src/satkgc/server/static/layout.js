@@ -22,7 +22,11 @@ export function layout(nodes, edges, width, height, rounds = 320) {
       at[i].x += (x / far) * Math.min(far, heat);
       at[i].y += (y / far) * Math.min(far, heat);
     }
-    if (round > rounds / 3) for (let pass = 0; pass < 2; pass++) separate(nodes, at);
+    if (round > rounds / 3) separate(nodes, at);
+    nodes.forEach((node, i) => keepInside(node, at[i], width, height));
+  }
+  // Without the springs, until nothing overlaps (or the picture is too full for that).
+  for (let pass = 1; pass <= 300 && separate(nodes, at, pass % 6 === 0); pass++) {
     nodes.forEach((node, i) => keepInside(node, at[i], width, height));
   }
   return at;
@@ -43,15 +47,18 @@ function attract(a, b, moveA, moveB, ideal) {
   moveB.x += dx * pull; moveB.y += dy * pull;
 }
 
-// Push overlapping boxes apart along the axis where the overlap is smaller.
-function separate(nodes, at) {
+// Push overlapping boxes apart along the axis where the overlap is smaller, or, `across`, along the other, which frees
+// those that are held between a fixed box and the edge. Says whether there were any.
+function separate(nodes, at, across = false) {
+  let any = false;
   for (let i = 0; i < nodes.length; i++) {
     for (let j = i + 1; j < nodes.length; j++) {
       const dx = at[j].x - at[i].x, dy = at[j].y - at[i].y;
       const overX = (nodes[i].width + nodes[j].width) / 2 + 6 - Math.abs(dx);
       const overY = (nodes[i].height + nodes[j].height) / 2 + 3 - Math.abs(dy);
-      if (overX <= 0 || overY <= 0) continue;
-      const alongX = overX < overY;
+      if (overX <= 0.5 || overY <= 0.5 || (nodes[i].fixed && nodes[j].fixed)) continue;
+      any = true;
+      const alongX = overX < overY !== across;
       const way = (alongX ? dx : dy) < 0 ? -1 : 1;
       const shift = (alongX ? overX : overY) * way;
       const shares = nodes[i].fixed ? [0, 1] : nodes[j].fixed ? [1, 0] : [0.5, 0.5];
@@ -59,6 +66,7 @@ function separate(nodes, at) {
       at[j][alongX ? "x" : "y"] += shift * shares[1];
     }
   }
+  return any;
 }
 
 function keepInside(node, place, width, height) {
