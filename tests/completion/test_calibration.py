@@ -76,6 +76,7 @@ def test_the_error_is_zero_for_the_truth_and_large_for_boasting():
     truth[2000:] = np.arange(1000) < 900
     assert expected_calibration_error(chances, truth) == pytest.approx(0, abs=1e-9)
     assert expected_calibration_error(np.ones(3000), truth) == pytest.approx(0.5)
+    assert expected_calibration_error(np.zeros(3000), truth) == pytest.approx(0.5)
 
 
 def test_a_threshold_gives_the_precision_it_promises():

@@ -106,6 +106,9 @@ def test_faiss_reads_few_lists_and_tells_its_recall(clustered, lists):
     assert lists.lists.nprobe < lists.lists.nlist / 2
     assert lists.recall == pytest.approx(recall(lists, clustered[1][:100]))
     assert recall(lists, clustered[1][100:]) > 0.85  # queries it was not tuned on
+    chosen, lists.lists.nprobe = lists.lists.nprobe, lists.lists.nprobe - 1
+    assert chosen > 1
+    assert recall(lists, clustered[1][:100]) < 0.9  # one list fewer would not do
     lists.lists.nprobe = lists.lists.nlist
     assert recall(lists, clustered[1]) == 1
 

@@ -125,14 +125,17 @@ class FaissIndex:
         return np.where(ids < 0, -np.inf, scores).astype(np.float32), ids.astype(np.int32)
 
     def _tune(self, sample: Float32, wanted: float) -> None:
-        """Double the probes until recall@10 on the sample is what is wanted, then halve the last step."""
+        """The fewest probes whose recall@10 on the sample is what is wanted, by bisection."""
         _, truth = ExactIndex(self.vectors).search(sample, 10)
         low, high = 0, 1
         while (recall := self._recall(sample, truth, high)) < wanted and high < self.lists.nlist:
             low, high = high, min(2 * high, self.lists.nlist)
-        middle = (low + high + 1) // 2
-        if low and middle < high and (finer := self._recall(sample, truth, middle)) >= wanted:
-            high, recall = middle, finer
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (finer := self._recall(sample, truth, middle)) >= wanted:
+                high, recall = middle, finer
+            else:
+                low = middle
         self.lists.nprobe, self.recall = high, recall
 
     def _recall(self, sample: Float32, truth: Int32, probes: int) -> float:
