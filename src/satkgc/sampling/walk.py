@@ -96,6 +96,7 @@ def walk(start, graph, table, limit, max_steps, restart, seed, step):  # type: i
     seen = new_set(limit)
     count = 0
     since = 0  # moves since the last new triple
+    large = False  # the component is known to have more triples than the limit
     home = (ptr[start], ptr[start + 1] - ptr[start])
     here = home
     for index in range(max_steps):
@@ -109,10 +110,11 @@ def walk(start, graph, table, limit, max_steps, restart, seed, step):  # type: i
             since = 0
             if count == limit:
                 break
-        elif since == limit:
+        elif since == limit and not large:
             whole = component(start, graph, limit)
             if len(whole) > 0:
                 return whole
+            large = True
     return found[:count].copy()
 
 
