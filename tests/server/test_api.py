@@ -10,6 +10,7 @@ import pytest
 from running import CLIENT
 
 from satkgc.completion import NewEntity, Question
+from satkgc.server import fitting as module
 
 NEW = {"name": "labradoodle", "description": "a dog bred from a labrador and a poodle"}
 
@@ -125,6 +126,22 @@ def test_relations_and_info_describe_the_graph(url: str) -> None:
     assert (info["graph"], info["entities"], info["relations"], info["triples"]) == ("little <b>world</b>", 14, 2, 11)
     assert info["calibrated"] is False  # there are no validation triples
     assert 1 <= len(info["examples"]) <= 14
+
+
+def test_fitting_relations_are_those_of_the_nearest_entities(url: str, completer) -> None:  # type: ignore[no-untyped-def]
+    given = post(url, "fitting", {"entity": "dog"}).json()["relations"]
+    # Fourteen entities are fewer than are looked at: the shares are those of the whole graph.
+    heads = [("hypernym", 7), ("similar to", 4)]
+    assert [(r["id"], r["share"]) for r in given] == [(name, pytest.approx(n / 14)) for name, n in heads]
+    tails = post(url, "fitting", {"entity": NEW, "asked": "head"}).json()["relations"]
+    assert {r["id"]: round(14 * r["share"]) for r in tails} == {"hypernym": 5, "similar to": 4}
+
+
+def test_fitting_looks_at_the_nearest_only(completer, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(module, "NEAREST", 1)  # an entity is the nearest to itself
+    assert [r.id for r in module.fitting(completer, "cat", "tail")] == ["hypernym"]
+    assert module.fitting(completer, "animal", "tail") == []
+    assert {r.id: r.share for r in module.fitting(completer, "dog", "tail")} == {"hypernym": 1, "similar to": 1}
 
 
 def test_evidence_is_the_completers(url: str, completer) -> None:  # type: ignore[no-untyped-def]

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Body, Query
 from satkgc.completion import Answer, EntityDetail, Evidence
 from satkgc.errors import SatkgcError
 from satkgc.server import examples
+from satkgc.server.fitting import fitting
 from satkgc.server.info import describe
 from satkgc.server.schemas import (
     Answers,
@@ -19,6 +20,8 @@ from satkgc.server.schemas import (
     BatchBody,
     Entities,
     EvidenceBody,
+    FittingBody,
+    FittingRelations,
     Info,
     Outcome,
     Problem,
@@ -75,6 +78,11 @@ def routes(service: Service) -> APIRouter:
     def relations() -> Relations:
         """Every relation of the graph, most frequent first."""
         return Relations(relations=service.completer.relation_list())
+
+    @router.post("/fitting", summary="Relations that make sense for an entity")
+    def fitting_relations(body: Annotated[FittingBody, Body(openapi_examples=examples.FITTING)]) -> FittingRelations:
+        """Those that the entities most like it have: what to ask when all relations are asked for."""
+        return FittingRelations(relations=fitting(service.completer, entity_ref(body.entity), body.asked))
 
     @router.get("/entities", summary="Search entities")
     def entities(

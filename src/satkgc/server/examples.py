@@ -36,3 +36,7 @@ EVIDENCE: dict[str, Example] = {
         },
     },
 }
+FITTING: dict[str, Example] = {
+    "tail": {"summary": "what can be said of a dog", "value": {"entity": "dog"}},
+    "head": {"summary": "which relations lead to it", "value": {"entity": "dog", "asked": "head"}},
+}

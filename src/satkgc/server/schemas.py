@@ -106,6 +106,13 @@ class EvidenceBody(Body):
     k: Count = Field(5, ge=1, le=50, description="how many similar known triples")
 
 
+class FittingBody(Body):
+    """An entity, and which side of a statement is asked for."""
+
+    entity: Ref
+    asked: Literal["head", "tail"] = "tail"
+
+
 def entity_ref(ref: str | NewText) -> str | NewEntity:
     """An id as it is, new text as the completer's object."""
     return NewEntity(ref.name, ref.description) if isinstance(ref, NewText) else ref
@@ -134,6 +141,20 @@ class Relations(BaseModel):
     """All relations, most frequent first."""
 
     relations: list[Relation]
+
+
+class FittingRelation(BaseModel):
+    """A relation that entities like the given one have."""
+
+    id: str
+    name: str
+    share: float = Field(description="of the entities most like it, how many have the relation", ge=0, le=1)
+
+
+class FittingRelations(BaseModel):
+    """Relations that make sense for an entity, best first."""
+
+    relations: list[FittingRelation]
 
 
 class Entities(BaseModel):

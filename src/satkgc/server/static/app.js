@@ -72,27 +72,30 @@ async function ask() {
   }
 }
 
-// One question, or one for each relation, whose answers are then ranked together.
+// One question, or one for each relation that fits, whose answers are then ranked together.
 async function complete(entity, signal) {
   const direction = asked(), given = direction === "tail" ? "head" : "tail";
   const chosen = byId("relation").value;
-  const relations = chosen === ALL ? state.relations : state.relations.filter((r) => r.id === chosen);
   const reference = entity.id ?? { name: entity.name, description: entity.description };
+  const relations = chosen === ALL ? await fitting(reference, direction, signal) : state.relations.filter((r) => r.id === chosen);
   const k = chosen === ALL ? 5 : 15;
   const questions = relations.map((r) => ({ [given]: reference, relation: r.id, k, drop_known: byId("hide-known").checked }));
-  const rows = [];
-  for (let i = 0; i < questions.length; i += 64) {
-    const { results } = await post("batch", { questions: questions.slice(i, i + 64) }, signal);
-    results.forEach((result, j) => {
-      if (result.error) throw new Error(result.error);
-      for (const answer of result.answers) {
-        const other = { id: answer.id, name: answer.name, description: answer.description };
-        rows.push({ answer, triple: { [given]: entity, relation: relations[i + j], [direction]: other } });
-      }
+  const { results } = questions.length ? await post("batch", { questions }, signal) : { results: [] };
+  const rows = results.flatMap((result, i) => {
+    if (result.error) throw new Error(result.error);
+    return result.answers.map((answer) => {
+      const other = { id: answer.id, name: answer.name, description: answer.description };
+      return { answer, triple: { [given]: entity, relation: relations[i], [direction]: other } };
     });
-  }
+  });
   const worth = ({ answer }) => answer.probability ?? answer.score;
   return rows.sort((a, b) => worth(b) - worth(a) || b.answer.score - a.answer.score).slice(0, chosen === ALL ? 25 : 15);
+}
+
+// Of all relations, those that at least one in twenty of the most similar entities has.
+async function fitting(entity, direction, signal) {
+  const { relations } = await post("fitting", { entity, asked: direction }, signal);
+  return relations.filter((r) => r.share >= 0.05).slice(0, 64);
 }
 
 function summary(rows, entity) {
@@ -160,7 +163,7 @@ function describe(fresh) {
 
 function describeRelation() {
   const chosen = state.relations.find((r) => r.id === byId("relation").value);
-  byId("relation-text").textContent = chosen ? `${chosen.triples.toLocaleString("en")} statements` : "ranked together";
+  byId("relation-text").textContent = chosen ? `${chosen.triples.toLocaleString("en")} statements` : "those that similar entities have";
 }
 
 function theme() {
