@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, log_softmax
 
 from satkgc.completion.calibration import Calibration, expected_calibration_error, fit
-from satkgc.completion.reliability import draw_reliability
+from satkgc.completion.reliability import draw_reliability, report
 from satkgc.errors import SatkgcError
 
 
@@ -106,6 +106,14 @@ def test_it_is_kept_as_json_and_drawn(tmp_path):
     assert json.loads((tmp_path / "calibration.json").read_text())["questions"] == 600
     draw_reliability(calibration, tmp_path / "reliability.png")
     assert (tmp_path / "reliability.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    (tmp_path / "README.md").write_text("# A run\n\nwords\n")
+    for _ in range(2):  # the second report takes the place of the first
+        report(calibration, tmp_path / "README.md")
+    card = (tmp_path / "README.md").read_text()
+    assert card.startswith("# A run\n\nwords\n\n## Probabilities\n")
+    assert card.count("## Probabilities") == 1
+    assert f"is {calibration.ece:.4f} over all" in card
+    assert f"| 50% | {calibration.threshold(0.5):.2f} |" in card
     (tmp_path / "calibration.json").write_text('{"temperature": 1}')
     with pytest.raises(SatkgcError, match=r"calibration\.json: not a calibration"):
         Calibration.load(tmp_path / "calibration.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -65,9 +66,22 @@ def train(
     from satkgc.training.trainer import train_or_stop
 
     run, stopped = train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=not plain, resume=resume)
+    if stopped is None and os.environ.get("RANK", "0") == "0":
+        _prepare(run.folder, run.config.training.device)
     print(run.folder)
     codes = {"SIGINT": 130, "SIGTERM": 143}
     raise typer.Exit(codes.get(stopped or "", 0))
+
+
+def _prepare(folder: Path, device: str) -> None:
+    """Entity vectors, index and probabilities: what makes the run ready to be asked."""
+    import torch
+
+    from satkgc.completion import Completer
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    Completer.load(folder, device)
 
 
 def _show(kg: str, recipe: str | None, overrides: dict[str, object], plain: bool) -> None:

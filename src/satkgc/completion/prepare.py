@@ -15,7 +15,7 @@ from satkgc.completion.calibration import RIVALS, Calibration, fit
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.index import Index
 from satkgc.completion.names import Names
-from satkgc.completion.reliability import draw_reliability
+from satkgc.completion.reliability import draw_reliability, report
 from satkgc.completion.search import EntitySearch
 from satkgc.completion.vectors import Vectors
 from satkgc.encoder import Towers, model_checksum
@@ -51,6 +51,7 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
     else:
         asker.calibration.save(run / "calibration.json")
         draw_reliability(asker.calibration, run / "reliability.png")
+        report(asker.calibration, run / "README.md")
     part = folder / "index.json.part"
     part.write_text(json.dumps({**_belongs_to(run, kg, towers), "kind": kind}, indent=2) + "\n")
     os.replace(part, folder / "index.json")

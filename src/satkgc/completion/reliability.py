@@ -1,4 +1,4 @@
-"""The reliability plot: how often answers told as p were true."""
+"""How far the probabilities can be trusted: a plot, and a section of the run's report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from satkgc.completion.calibration import BINS, Calibration
+from satkgc.errors import SatkgcError
+
+HEADING = "## Probabilities"
 
 
 def draw_reliability(calibration: Calibration, file: Path) -> None:
@@ -36,3 +39,30 @@ def draw_reliability(calibration: Calibration, file: Path) -> None:
     part = file.with_name(file.name + ".part")
     figure.savefig(part, dpi=120, format="png")
     os.replace(part, file)
+
+
+def report(calibration: Calibration, card: Path) -> None:
+    """Put a section about the probabilities at the end of the run's report, in the place of an older one."""
+    before = card.read_text(encoding="utf-8").partition(f"\n{HEADING}")[0] if card.exists() else ""
+    rows = []
+    for precision in (0.5, 0.7, 0.8, 0.9, 0.95):
+        try:
+            least = calibration.threshold(precision)
+        except SatkgcError:
+            break
+        recall = calibration.curve.recall[calibration.curve.thresholds.index(least)]
+        rows.append(f"| {precision:.0%} | {least:.2f} | {recall:.0%} |\n")
+    table = "| wanted precision | probability at least | true answers kept |\n|---|---|---|\n" + "".join(rows)
+    text = f"""{before.rstrip()}
+
+{HEADING}
+
+Fitted on {calibration.questions:,} validation questions. On the half of them that was held out, the expected
+calibration error is {calibration.ece:.4f} over all candidates and {calibration.ece_first:.3f} over first answers.
+
+{table if rows else "No threshold reaches a precision of 50 %."}
+![share of true answers by probability](reliability.png)
+"""
+    part = card.with_name(card.name + ".part")
+    part.write_text(text.lstrip(), encoding="utf-8")
+    os.replace(part, card)

@@ -36,6 +36,7 @@ def keep_model(run: Run, parts: Parts) -> None:
     state.towers.save(partial)
     save_file({n: p.detach().cpu() for n, p in state.objective.named_parameters()}, partial / "objective.safetensors")
     replace_folder(partial, run.folder / "model")
+    shutil.rmtree(run.folder / "index", ignore_errors=True)  # entity vectors of the weights before
 
 
 def finish(run: Run, parts: Parts, texts: Texts) -> None:
