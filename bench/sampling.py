@@ -48,7 +48,7 @@ def plain_walk(graph: nx.MultiGraph, centre: list[int], config: SamplingConfig, 
     start = rng.choices(ends, [1 / len(graph[v]) for v in ends])[0]
     found: set[int] = set()
     u = start
-    for _ in range(config.walk_steps):
+    for _ in range(100 * config.subgraph_triples):
         if rng.random() < config.restart:
             u = start
             continue

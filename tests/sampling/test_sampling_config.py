@@ -15,7 +15,7 @@ from satkgc.sampling import McmcConfig, SamplingConfig
         ("batch_size", 1023),
         ("batch_size", 0),
         ("subgraph_triples", 0),
-        ("walk_steps", 0),
+        ("walk_steps", -1),
         ("walk_steps", 2**32),
         ("restart", 1.0),
         ("restart", -0.1),

@@ -61,7 +61,7 @@ def test_walks_find_sets_of_triples_as_often_as_they_should(name, bias):
     walks = WalkSubgraphs(kg, config, seed=11)
     runs = 4000
     seen = Counter(
-        frozenset(walk(1, arrays(kg), walks.table, 5, 4, walks.restart, walks.seed, step).tolist())
+        frozenset(walk(1, arrays(kg), walks.table, 5, 4, False, walks.restart, walks.seed, step).tolist())
         for step in range(runs)
     )
     assert_follows(seen, exact, runs)
@@ -148,14 +148,21 @@ def test_a_walk_ends_at_the_limit_and_repeats_nothing():
     assert set(found.tolist()) != set(walks.subgraph(7, 1).tolist())
 
 
-def test_a_long_chain_ends_after_the_steps_allowed():
+def test_a_long_chain_ends():
     chain = graph_of([[i, 0, i + 1] for i in range(30_000)], 30_001)
-    walks = WalkSubgraphs(chain, SamplingConfig(subgraph_triples=10_000, walk_steps=200_000), seed=3)
-    found = walks.subgraph(15_000, 0)
+    found = WalkSubgraphs(chain, SamplingConfig(), seed=3).subgraph(15_000, 0)
     assert 20 < len(found) < 1000
     assert np.ptp(found) + 1 == len(found)  # a walk on a chain covers an interval
     shorter = WalkSubgraphs(chain, SamplingConfig(walk_steps=100), seed=3).subgraph(15_000, 0)
     assert set(shorter) < set(found)
+
+
+def test_a_limit_to_the_steps_is_kept_in_a_small_component_too():
+    kg = graph_of([[0, 0, i] for i in range(1, 201)], 201)
+    for steps in (1, 50, 300, 1000):
+        found = WalkSubgraphs(kg, SamplingConfig(walk_steps=steps), seed=3).subgraph(5, 0)
+        assert 0 < len(found) < min(steps + 1, 200)
+    assert len(WalkSubgraphs(kg, SamplingConfig(), seed=3).subgraph(5, 0)) == 200
 
 
 def test_one_triple_is_a_graph():

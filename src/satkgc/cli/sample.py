@@ -29,7 +29,7 @@ def sample(
     steps: Annotated[int | None, typer.Option(min=1, help="Batches to draw. Default: those of one epoch.")] = None,
     batch_size: Annotated[int, typer.Option(help="Samples in a batch: half triples, half their inverses.")] = 1024,
     subgraph_triples: Annotated[int, typer.Option(help="M: a walk ends at so many distinct triples.")] = 10_000,
-    walk_steps: Annotated[int, typer.Option(help="A walk ends after so many steps at the latest.")] = 1_000_000,
+    walk_steps: Annotated[int, typer.Option(help="A limit to the steps of a walk; 0: as many as M takes.")] = 0,
     restart: Annotated[float, typer.Option(help="Probability of going back to the start.")] = 1 / 25,
     entity_disjoint: Annotated[bool, typer.Option("--entity-disjoint", help="No two triples share an end.")] = False,
     random_share: Annotated[float, typer.Option(help="Share of a batch that random triples replace.")] = 0.0,

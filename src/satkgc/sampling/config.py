@@ -36,7 +36,7 @@ class SamplingConfig:
     sampler: SamplerName = "brwr"  # next neighbour by inverse degree, rwr: uniform, brwr_p: by degree; mcmc; random
     batch_size: int = 1024  # |B|: half of it triples, half their inverses
     subgraph_triples: int = 10_000  # M: distinct triples at which a walk ends (Section 4.1)
-    walk_steps: int = 1_000_000  # a walk that has not found M by then ends; the authors' walks: 15,000 in all
+    walk_steps: int = 0  # a limit to the steps of a walk, besides M; the authors': 15,000. 0: as many as M takes
     restart: float = 1 / 25  # p_r
     entity_disjoint: bool = False  # the authors: a triple enters only if neither end is in the batch yet
     random_share: float = 0.0  # share of a subgraph batch that random triples replace (Appendix H)
@@ -57,9 +57,12 @@ class SamplingConfig:
             f"sampling.batch_size = {self.batch_size}",
             "set an even number: every triple comes with its inverse",
         )
-        for name in ("subgraph_triples", "walk_steps"):
-            _require(getattr(self, name) >= 1, f"sampling.{name} = {getattr(self, name)}", "set it to 1 or more")
-        _require(self.walk_steps < 2**32, f"sampling.walk_steps = {self.walk_steps}", "set it below 2**32")
+        _require(
+            self.subgraph_triples >= 1, f"sampling.subgraph_triples = {self.subgraph_triples}", "set it to 1 or more"
+        )
+        _require(
+            0 <= self.walk_steps < 2**32, f"sampling.walk_steps = {self.walk_steps}", "set it below 2**32, or to 0"
+        )
         _require(0 <= self.restart < 1, f"sampling.restart = {self.restart}", "set it to 0 or more, and below 1")
         _require(0 <= self.random_share <= 1, f"sampling.random_share = {self.random_share}", "set it within 0 and 1")
 

@@ -25,18 +25,21 @@ class WalkSubgraphs:
     The walk ends when it has found M distinct triples. Two cases need care:
 
     - A component of at most M triples. The walk would reach each of them in the end, so the subgraph is the whole
-      component, for certain. When a walk has gone M steps without a new triple, a breadth-first count bounded by M
-      decides whether this is such a component, and if so returns it: the same set as an endless walk, with no waiting
-      for the last triples and none of the rarely walked ones lost.
+      component, for certain. A walk that has not ended after 2M steps has a breadth-first count, bounded by M, decide
+      whether this is such a component, and if so returns it: the same set as an endless walk, with no waiting for the
+      last triples and none of the rarely walked ones lost.
     - A larger component whose triples are too hard to reach (a long chain: with p_r = 1/25 the hundredth hop has
-      probability 0.017). The walk ends after `walk_steps` steps with what these found. That number is fixed
-      beforehand and does not depend on what was found, so nothing is given up for having been unlucky.
+      probability 0.017). The walk ends after 100 M steps, at least a million, with what these found. That number is
+      fixed beforehand and does not depend on what was found, so nothing is given up for having been unlucky.
+
+    With `walk_steps` the walk takes at most so many steps everywhere, and the subgraph is what these find.
     """
 
     def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int) -> None:
         self.kg = kg
         self.limit = min(config.subgraph_triples, len(kg.train))
-        self.steps = config.walk_steps
+        self.steps = config.walk_steps or min(max(1_000_000, 100 * self.limit), 2**32 - 1)  # a counter has 32 bits
+        self.exhaust = config.walk_steps == 0  # small components are found whole
         self.restart = np.uint64(config.restart * 2**32)
         self.seed = seed_word(seed)
         self.table = moves(kg.adjacency, POWERS[config.sampler])
@@ -51,6 +54,7 @@ class WalkSubgraphs:
             self.table,
             self.limit,
             self.steps,
+            self.exhaust,
             self.restart,
             self.seed,
             step,
@@ -89,32 +93,25 @@ def advance(home, here, table, edge_ptr, edges, restart, seed, step, index):  # 
 
 
 @njit(cache=True, nogil=True)
-def walk(start, graph, table, limit, max_steps, restart, seed, step):  # type: ignore[no-untyped-def]
+def walk(start, graph, table, limit, max_steps, exhaust, restart, seed, step):  # type: ignore[no-untyped-def]
     """The distinct triples of a walk from `start` over the `moves`, at most `limit` (Section 4.1, ii)."""
     ptr, _, edge_ptr, edges = graph
     found = np.empty(limit, np.int32)
     seen = new_set(limit)
     count = 0
-    since = 0  # moves since the last new triple
-    large = False  # the component is known to have more triples than the limit
     home = (ptr[start], ptr[start + 1] - ptr[start])
     here = home
     for index in range(max_steps):
         here, triple = advance(home, here, table, edge_ptr, edges, restart, seed, step, index)
-        if triple < 0:
-            continue
-        since += 1
-        if insert(seen, triple):
+        if triple >= 0 and insert(seen, triple):
             found[count] = triple
             count += 1
-            since = 0
             if count == limit:
                 break
-        elif since == limit and not large:
+        if exhaust and index == 2 * limit:
             whole = component(start, graph, limit)
             if len(whole) > 0:
                 return whole
-            large = True
     return found[:count].copy()
 
 
