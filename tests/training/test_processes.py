@@ -1,4 +1,4 @@
-"""A run that was killed, at whatever moment, ends with the same bits as one that was not."""
+"""A run that was killed, at whatever moment, ends with the same bits as one that was not; two ranks train as one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tasks import small_graph
+
+from satkgc.training.log import read_log
 
 STEPS = 24
 
@@ -92,9 +95,8 @@ def assert_same_run(one: Path, other: Path) -> None:
         assert left.keys() == right.keys()
         for key, value in left.items():
             assert torch.equal(value, right[key]), (name, key)
-    for run in (one, other):
-        assert len((run / "log.jsonl").read_text().splitlines()) == STEPS + 3
-    logs = [[json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()] for run in (one, other)]
+    logs = [read_log(run / "log.jsonl") for run in (one, other)]
+    assert len(logs[0]) == STEPS + 3
     for left, right in zip(*logs, strict=True):
         for key in left.keys() - {"triples_per_second", "data_wait"}:
             assert left[key] == right[key]
@@ -104,7 +106,7 @@ def assert_same_run(one: Path, other: Path) -> None:
 def test_after_kill_9_at_any_moment(worker, job, whole, tmp_path):
     out = tmp_path / "killed"
     chance = random.Random(5)
-    for target in (1, 6, 11, 17, 23):  # and whatever the process is doing up to 40 ms after
+    for target in (1, 7, 13, 22):  # and whatever the process is doing up to 40 ms after
         child = Child(worker, job, out)
         child.wait_for(target)
         time.sleep(chance.uniform(0, 0.04))
@@ -142,3 +144,20 @@ def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
     assert newest.name in said
     assert f"going on after step {int(newest.name[-8:]) - 1} of {STEPS}" in said
     assert_same_run(out, whole)
+
+
+def test_two_ranks_train_as_one(worker, job, tmp_path):
+    exact = job["overrides"] | {"encoder.dropout": 0.0, "training.steps": 8, "training.chunk_tokens": 128}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    logs = []
+    for name, ranks in (("one", {}), ("two", {"world": 2, "port": port})):
+        child = Child(worker, job | {"overrides": exact} | ranks, tmp_path / name)
+        assert child.end() == 0, Path(job["output"]).read_text()
+        logs.append([record for record in read_log(tmp_path / name / "log.jsonl") if "loss" in record])
+    assert len(logs[0]) == 8
+    for left, right in zip(*logs, strict=True):
+        for key in ("loss", "gradient_norm", "tau", "beta"):
+            assert left[key] == pytest.approx(right[key], rel=1e-3)
+    assert json.loads((tmp_path / "two" / "metrics.json").read_text())["ranks"] == 2
