@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import sys
@@ -31,8 +32,14 @@ def serve(run: Path, settings: Settings, *, open_page: bool = False) -> None:
         print("warning: no token is set, so whoever reaches this address can ask (see --token)", file=sys.stderr)
 
     def load() -> Completer:
-        from satkgc.completion import Completer  # with torch behind it: after the port is open
+        # With torch behind it: after the port is open.
+        import torch
 
+        from satkgc.completion import Completer
+
+        if "OMP_NUM_THREADS" not in os.environ:
+            # A core stays free for the connections: where they share one, each waits for the other's slices of time.
+            torch.set_num_threads(max(1, torch.get_num_threads() - 1))
         return Completer.load(run)
 
     app = create_app(load, settings, failed=lambda: setattr(server, "should_exit", True))
