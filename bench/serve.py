@@ -82,7 +82,7 @@ def measure(run: Path, bodies: Path, seconds: int, connections: int, *options: s
             assert address is not None, "the service did not start"
             url = address.group().rstrip("/")
             wait_until_ready(url, server)
-            load(url, bodies, 10, connections)  # the first batches of each size allocate and choose kernels
+            load(url, bodies, 20, connections)  # the first batches of each size allocate and choose kernels
             before = resident_mib(server.pid)
             counts = load(url, bodies, seconds, connections)
             after = resident_mib(server.pid)
