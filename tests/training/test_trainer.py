@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from tasks import small_graph
 from typer.testing import CliRunner
 
@@ -181,3 +182,45 @@ def test_the_package_trains(settings, tmp_path):
     run = satkgc.train(small_graph(), recipe="wo-pcl", out=tmp_path / "run", overrides=short)
     assert "valid" not in run.metrics
     assert run.metrics["kept_step"] == 2
+
+
+def test_lost_best_weights_are_told_and_the_last_ones_kept(settings, tmp_path, capsys):
+    shared = settings | {"training.steps": 2, "training.validations": 1, "training.average": 0.0}
+    graph, folder = small_graph(), tmp_path / "run"
+    train(graph, out=folder, overrides=shared)
+    (best,) = (folder / "checkpoints").glob("best-*")
+    (best / "weights.safetensors").write_bytes(b"")
+    (folder / "metrics.json").unlink()  # as if it had been killed just before the end
+    run = train(graph, out=folder, resume=True)
+    said = capsys.readouterr().err
+    assert "the best weights are lost, the last ones are kept instead" in said
+    assert run.metrics["kept_step"] == 2
+    last = load_file(folder / "checkpoints" / "step-00000002" / "weights.safetensors")
+    for name, value in run.towers().named_parameters():
+        assert torch.equal(value, last[f"towers.{name}"])
+    assert "beta" in load_file(folder / "model" / "objective.safetensors")
+
+
+def test_settings_for_the_graph_are_laid_over_the_recipe_and_said(settings, tmp_path, capsys):
+    wordnet = replace(small_graph(), name="WN18RR")
+    short = settings | {"training.steps": 1, "training.validations": 0}
+    for plain in (False, True):
+        run = train(wordnet, "simkgc", tmp_path / str(plain), overrides=short, graph_settings=not plain)
+        assert run.config.training.epochs == (10 if plain else 50)
+        assert ("the settings for WN18RR laid over it" in capsys.readouterr().err) is not plain
+
+
+def test_a_graph_without_validation_triples_keeps_the_last_weights(settings, tmp_path):
+    graph = replace(small_graph(), valid=small_graph().valid[:0])
+    run = train(graph, out=tmp_path / "run", overrides=settings | {"training.steps": 3})
+    assert run.metrics["kept_step"] == 3
+    assert "valid" not in run.metrics
+    assert not list((run.folder / "checkpoints").glob("best-*"))
+
+
+def test_a_run_is_asked_in_one_call(run):
+    completer = run.completer()
+    head, relation, tail = run.kg.train[0]
+    names = run.kg.entities.id(head), run.kg.relations.id(relation)
+    answers = completer.tails(*names, k=run.kg.num_entities)
+    assert run.kg.entities.id(tail) in {answer.id for answer in answers}

@@ -1,0 +1,46 @@
+"""The first signal is a wish, the second one acts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from satkgc.training.interrupts import Interrupts
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_sets_a_wish_and_handlers_come_back(number):
+    before = signal.getsignal(number)
+    with Interrupts() as interrupts:
+        assert interrupts.asked is None
+        send(number)
+        assert interrupts.asked == number.name
+        assert signal.getsignal(number) == before  # a second one is not held up
+    assert signal.getsignal(number) == before
+
+
+def test_a_second_ctrl_c_stops_at_once():
+    with Interrupts():
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
+def test_other_threads_have_no_handlers_to_set():
+    found = []
+
+    def work():
+        with Interrupts() as interrupts:
+            found.append(interrupts.asked)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [None]
