@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from scipy.special import expit, log_softmax
+from scipy.special import expit, log_softmax, logsumexp
 
-from satkgc.completion.calibration import Calibration, expected_calibration_error, fit
+from satkgc.completion.calibration import Calibration, _logit, expected_calibration_error, fit
 from satkgc.completion.reliability import draw_reliability, report
 from satkgc.errors import SatkgcError
 
@@ -42,20 +42,49 @@ def test_within_a_question_a_better_score_is_never_less_likely():
     assert (np.diff(told, axis=1) <= 1e-12).all()
 
 
+def by_hand(mapping, score, field):
+    """The formula of the docstring for a score in a field of competitors that it is part of."""
+    share = score / mapping.temperature - logsumexp(np.array(field) / mapping.temperature)
+    raw = mapping.bias + mapping.by_score * score + mapping.by_share * share
+    if raw < mapping.knots[0]:
+        return expit(mapping.levels[0] + raw - mapping.knots[0])
+    if raw > mapping.knots[-1]:
+        return expit(mapping.levels[-1] + raw - mapping.knots[-1])
+    return expit(np.interp(raw, mapping.knots, mapping.levels))
+
+
 def test_a_candidate_that_is_no_rival_competes_with_all_of_them():
     scores, labels, _ = made_up(4)
     calibration = fit(scores, labels)
-    rivals = np.full((1, 50), 0.3)
-    shares = (
-        np.exp(np.array([0.9]) / calibration.temperature)
-        / np.exp(np.array([0.9] + [0.3] * 50) / calibration.temperature).sum()
-    )
-    by_hand = expit(calibration.bias + calibration.by_score * 0.9 + calibration.by_share * np.log(shares))
-    np.testing.assert_allclose(calibration.probability([[0.9]], rivals, [[False]])[0], by_hand)
-    # A rival's own score is in the sum already.
-    own = -np.log(50)
-    by_hand = expit(calibration.bias + calibration.by_score * 0.3 + calibration.by_share * own)
-    np.testing.assert_allclose(calibration.probability([[0.3]], rivals, [[True]])[0, 0], by_hand)
+    rivals = np.linspace(0.6, 0.1, 50)[None]
+    for score in (0.9, 0.35, 0.1, -0.5):
+        alone = calibration.probability([[score]], rivals, [[False]])[0, 0]
+        assert alone == pytest.approx(by_hand(calibration.mapping, score, [score, *rivals[0]]))
+    for score in (0.6, 0.1):  # a rival's own score is in the sum already
+        listed = calibration.probability([[score]], rivals, [[True]])[0, 0]
+        assert listed == pytest.approx(by_hand(calibration.mapping, score, rivals[0]))
+
+
+def test_the_isotonic_step_corrects_what_the_logistic_one_cannot_say():
+    """Labels whose log odds jump: a logistic model alone is off, and more so the fewer bends it has."""
+    rng = np.random.default_rng(0)
+    scores = -np.sort(-rng.uniform(0, 1, (4000, 20)), axis=1)
+    truth = np.where(scores > 0.7, 0.4, 0.02)
+    labels = rng.random(truth.shape) < truth
+    mapping = fit(scores, labels).mapping
+    assert mapping.levels == sorted(mapping.levels)
+    told = mapping.probability(scores, scores, True)
+    plain = expit(_logit((mapping.temperature, mapping.bias, mapping.by_score, mapping.by_share), scores, scores, True))
+    assert expected_calibration_error(told.ravel(), labels.ravel()) < 0.01
+    assert expected_calibration_error(plain.ravel(), labels.ravel()) > 0.02
+
+
+def test_a_few_lucky_candidates_are_no_certainty():
+    scores = np.linspace(0.9, 0.1, 400)[:, None] + np.linspace(0, -0.05, 10)
+    labels = np.random.default_rng(1).random(scores.shape) < 0.3
+    labels[:4] = True  # the forty best are all true
+    top = fit(scores, labels).probability(scores, scores, True)[:4]
+    assert top.max() < 0.97
 
 
 def test_fewer_candidates_than_rivals_are_weightless():
@@ -65,7 +94,7 @@ def test_fewer_candidates_than_rivals_are_weightless():
     no = np.zeros((500, 50), bool)
     no[:, :20] = labels
     a, b = fit(scores, labels), fit(wide, no)
-    assert a.by_share == pytest.approx(b.by_share, rel=1e-3)
+    assert a.mapping.by_share == pytest.approx(b.mapping.by_share, rel=1e-3)
     assert a.curve.counts == b.curve.counts
 
 
@@ -112,7 +141,7 @@ def test_it_is_kept_as_json_and_drawn(tmp_path):
     card = (tmp_path / "README.md").read_text()
     assert card.startswith("# A run\n\nwords\n\n## Probabilities\n")
     assert card.count("## Probabilities") == 1
-    assert f"is {calibration.ece:.4f} over all" in card
+    assert f"\n{calibration.ece:.4f} over all candidates" in card
     assert f"| 50% | {calibration.threshold(0.5):.2f} |" in card
     (tmp_path / "calibration.json").write_text('{"temperature": 1}')
     with pytest.raises(SatkgcError, match=r"calibration\.json: not a calibration"):

@@ -127,13 +127,15 @@ def test_calibration_learns_from_what_validation_has_and_training_has_not(comple
 
 def test_probabilities_are_those_of_the_formula(completer):
     """Known answers compete with the 50 best unknown ones; those among the 50 only with each other."""
-    fit = completer.asker.calibration
+    mapping = completer.asker.calibration.mapping
     everything = completer.tails("Q3", "knows", k=90)
     rivals = sorted((a.score for a in everything if not a.known), reverse=True)[:50]
     assert any(a.known for a in everything)
     for answer in everything:
         rival = not answer.known and answer.score >= rivals[-1]
         field = rivals if rival else [*rivals, answer.score]
-        share = log_softmax(np.array(field) / fit.temperature)[field.index(answer.score)]
-        by_hand = expit(fit.bias + fit.by_score * answer.score + fit.by_share * share)
+        share = log_softmax(np.array(field) / mapping.temperature)[field.index(answer.score)]
+        raw = mapping.bias + mapping.by_score * answer.score + mapping.by_share * share
+        beyond = min(raw - mapping.knots[0], 0) + max(raw - mapping.knots[-1], 0)
+        by_hand = expit(np.interp(raw, mapping.knots, mapping.levels) + beyond)
         assert answer.probability == pytest.approx(by_hand, rel=1e-4)

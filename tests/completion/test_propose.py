@@ -63,6 +63,8 @@ def test_the_best_missing_triples_of_some_relations(completer, expected, tmp_pat
     assert not known & set(keys)
     assert rows[0]["head_name"] == completer.kg.entities.name(int(rows[0]["head"][1:]))
     assert list(tmp_path.iterdir()) == [out]
+    # Asked for more than there are, it gives them all.
+    assert completer.propose(tmp_path / "all.tsv", n=10**6, relations=["near", "born_in"]) == len(expected)
 
 
 def test_the_whole_graph_and_a_least_probability(completer, expected, tmp_path):

@@ -1,4 +1,4 @@
-"""From a score to a probability: logistic calibration on validation questions, checked on questions held out.
+"""From a score to a probability: calibration on validation questions, checked on questions held out.
 
 What the probability means. Take a question whose answer is missing from the graph, as in the validation set, and drop
 from its candidates the answers the graph holds already. Of the candidates that get probability p, a share of about p
@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.optimize import isotonic_regression, minimize
+from scipy.special import expit, logit, logsumexp
 
 from satkgc.errors import SatkgcError
 
 RIVALS = 50  # candidates of a question that compete with each other, and that calibration learns from
 BINS = 15
 FEWEST = 20  # candidates on which a precision is worth stating
+SMOOTH = 50  # candidates that a level of the isotonic step stands for, at least
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -40,13 +41,32 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """p = sigmoid(bias + by_score · s + by_share · log share), the share being the softmax among the rivals."""
+class Mapping:
+    """Two steps: a logistic model of two inputs, then an isotonic correction of what it says.
+
+    logit = bias + by_score · s + by_share · log share, the share being the candidate's in a softmax over the rivals.
+    The corrected logit runs through the points (knots, levels) and on with a slope of 1 beyond them.
+    """
 
     temperature: float  # of that softmax
     bias: float
     by_score: float
     by_share: float
+    knots: list[float]
+    levels: list[float]  # logits, ascending
+
+    def probability(self, scores: Array, rivals: Array, listed: Any) -> Array:
+        """See `Calibration.probability`."""
+        raw = _logit((self.temperature, self.bias, self.by_score, self.by_share), scores, rivals, listed)
+        beyond = np.minimum(raw - self.knots[0], 0) + np.maximum(raw - self.knots[-1], 0)
+        return expit(np.interp(raw, self.knots, self.levels) + beyond)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How scores become probabilities, and how well that went on questions held out."""
+
+    mapping: Mapping
     questions: int
     ece: float  # expected calibration error over all held-out candidates
     ece_first: float  # over the first answer of each held-out question
@@ -58,8 +78,7 @@ class Calibration:
         `listed` (q, n) tells which candidates are among the rivals; another (a known answer, or one further down)
         competes with all of them.
         """
-        parameters = self.temperature, self.bias, self.by_score, self.by_share
-        return expit(_logit(parameters, np.asarray(scores, float), np.asarray(rivals, float), np.asarray(listed)))
+        return self.mapping.probability(np.asarray(scores, float), np.asarray(rivals, float), listed)
 
     def threshold(self, precision: float) -> float:
         """The lowest probability above which held-out answers were right this often."""
@@ -83,7 +102,7 @@ class Calibration:
         """Read what `save` wrote."""
         try:
             facts = json.loads(file.read_text())
-            return cls(**{**facts, "curve": Curve(**facts["curve"])})
+            return cls(**{**facts, "mapping": Mapping(**facts["mapping"]), "curve": Curve(**facts["curve"])})
         except (ValueError, TypeError, KeyError) as broken:
             raise SatkgcError("not a calibration", where=file, remedy="remove it and run `satkgc prepare`") from broken
 
@@ -91,23 +110,20 @@ class Calibration:
 def fit(scores: Any, labels: Any, seed: int = 0) -> Calibration | None:
     """From each question's best candidates (q, m), -inf where there are fewer, and which of them are true (q, m).
 
-    The errors and the curve come from a fit to half of the questions, told on the other half; the parameters kept are
-    fitted to all. None where there are too few true candidates to learn from.
+    It is fitted to one half of the questions; the errors and the curve are what it gives on the other. None where there
+    are too few true candidates to learn from.
     """
     scores, labels = np.asarray(scores, float), np.asarray(labels, bool)
     half = np.random.default_rng(seed).permutation(len(scores)) < len(scores) // 2
     if min(labels[half].sum(), labels[~half].sum()) < FEWEST:
         return None
     held = np.isfinite(scores) & ~half[:, None]
-    chances = expit(_logit(_minimise(scores[half], labels[half]), scores, scores, True))
+    mapping = _map(scores[half], labels[half])
+    chances = mapping.probability(scores, scores, True)
     told, truth = chances[held], labels[held]
     first = held[:, 0]
-    temperature, bias, by_score, by_share = _minimise(scores, labels)
     return Calibration(
-        temperature,
-        bias,
-        by_score,
-        by_share,
+        mapping,
         questions=len(scores),
         ece=expected_calibration_error(told, truth),
         ece_first=expected_calibration_error(chances[first, 0], labels[first, 0]),
@@ -127,6 +143,33 @@ def _logit(parameters: Any, scores: Array, rivals: Array, listed: Any) -> Array:
     own = scores / temperature
     share = own - np.where(listed, total, np.logaddexp(total, own))
     return bias + by_score * scores + by_share * share
+
+
+def _map(scores: Array, labels: Any) -> Mapping:
+    """Fit both steps: the first by likelihood, the second by scipy's isotonic regression on the first's logits."""
+    parameters = _minimise(scores, labels)
+    real = np.isfinite(scores)
+    logits = _logit(parameters, scores, scores, True)[real]
+    order = np.argsort(logits, kind="stable")
+    logits, truth = logits[order], labels[real][order].astype(float)
+    edges = isotonic_regression(truth).blocks  # where each level begins, and the end
+    knots: list[float] = []
+    levels: list[float] = []
+    start = 0
+    for stop in edges[1:]:
+        # A level of few candidates, such as the last ones all being true, is joined with the next, or the one before.
+        if stop - start < SMOOTH and stop < len(logits):
+            continue
+        if len(logits) - stop < SMOOTH:
+            stop = len(logits)
+        part = slice(start, stop)
+        hits = truth[part].sum() + expit(logits[part]).mean()  # one more candidate, as the logistic model sees it
+        knots.append(float(logits[part].mean()))
+        levels.append(float(logit(hits / (stop - start + 1))))
+        start = stop
+        if stop == len(logits):
+            break
+    return Mapping(*parameters, knots, np.maximum.accumulate(levels).tolist())
 
 
 def _minimise(scores: Array, labels: Any) -> tuple[float, float, float, float]:

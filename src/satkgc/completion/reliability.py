@@ -57,8 +57,8 @@ def report(calibration: Calibration, card: Path) -> None:
 
 {HEADING}
 
-Fitted on {calibration.questions:,} validation questions. On the half of them that was held out, the expected
-calibration error is {calibration.ece:.4f} over all candidates and {calibration.ece_first:.3f} over first answers.
+Fitted on half of {calibration.questions:,} validation questions. On the other half, the expected calibration error is
+{calibration.ece:.4f} over all candidates and {calibration.ece_first:.3f} over first answers.
 
 {table if rows else "No threshold reaches a precision of 50 %."}
 ![share of true answers by probability](reliability.png)
