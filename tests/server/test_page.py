@@ -119,6 +119,9 @@ def test_the_other_direction_and_all_relations(page) -> None:  # type: ignore[no
     page.go_back()  # to the question before
     page.wait_for_function("() => !document.querySelector('.answer .tag') && document.querySelector('.answer')")
     assert page.locator("#relation").input_value() == "hypernym"
+    page.go_forward()
+    page.locator(".answer .tag").first.wait_for()
+    assert page.locator("#relation").input_value() == ""
 
 
 def test_evidence_shows_path_texts_and_the_neighbourhood(page) -> None:  # type: ignore[no-untyped-def]

@@ -121,7 +121,8 @@ async function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   if (![...parts].length) return;
   for (const radio of form.elements.asked) radio.checked = radio.value === (parts.get("asked") ?? "tail");
-  if (state.relations.some((r) => r.id === parts.get("relation"))) byId("relation").value = parts.get("relation");
+  const relation = parts.get("relation") ?? ALL;
+  if (relation === ALL || state.relations.some((r) => r.id === relation)) byId("relation").value = relation;
   turn();
   describeRelation();
   describe(parts.has("name"));

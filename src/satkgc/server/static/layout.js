@@ -4,7 +4,7 @@
 // The same graph always gives the same drawing: the start is a circle, nothing is random.
 export function layout(nodes, edges, width, height, rounds = 320) {
   const n = nodes.length;
-  const ideal = Math.min(130, 0.8 * Math.sqrt((width * height) / Math.max(n, 1)));
+  const ideal = Math.min(95, 0.8 * Math.sqrt((width * height) / Math.max(n, 1)));
   const at = nodes.map((node, i) => node.fixed
     ? { ...node.fixed }
     : { x: width / 2 + 0.4 * width * Math.cos(2.4 * i), y: height / 2 + 0.4 * height * Math.sin(2.4 * i) });
