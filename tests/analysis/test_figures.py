@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from conftest import random_graph
+from graphs import random_graph
 from satkgc.analysis.distance_similarity import distance_similarity
 from satkgc.analysis.false_positives import Questions, false_positives
 from satkgc.analysis.fp_by_degree import fp_by_degree

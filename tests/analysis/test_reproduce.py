@@ -10,7 +10,7 @@ import pytest
 from made_up import result
 from typer.testing import CliRunner
 
-from conftest import graph_of
+from graphs import graph_of
 from satkgc.analysis import rows
 from satkgc.analysis.reproduce import make_plan, reproduce
 from satkgc.analysis.results import load_results, save_result

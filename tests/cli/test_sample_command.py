@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from conftest import random_graph
+from graphs import random_graph
 from satkgc.cli import app
 from satkgc.errors import SatkgcError
 

@@ -10,7 +10,7 @@ import pytest
 from little_world import write_run
 from scipy.special import expit, log_softmax
 
-from conftest import graph_of
+from graphs import graph_of
 from satkgc.completion import Completer
 from satkgc.completion.prepare import calibrate, sample_queries
 from satkgc.errors import SatkgcError

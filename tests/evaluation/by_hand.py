@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conftest import graph_of
+from graphs import graph_of
 from satkgc.evaluation.slices import Slices
 
 

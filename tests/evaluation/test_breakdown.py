@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from by_hand import split_graph
 
-from conftest import graph_of
+from graphs import graph_of
 from satkgc.evaluation.breakdown import break_down
 from satkgc.evaluation.metrics import measure_directions
 from satkgc.evaluation.ranking import Ranks

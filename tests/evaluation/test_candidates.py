@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from by_hand import split_graph
 
-from conftest import graph_of
+from graphs import graph_of
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.candidates import candidate_entities, sample_candidates
 from satkgc.evaluation.ranking import Ranks

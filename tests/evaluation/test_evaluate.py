@@ -132,7 +132,7 @@ def test_a_split_without_triples_is_named():
 
 
 def _without_test():
-    from conftest import graph_of
+    from graphs import graph_of
 
     return graph_of(KG.train, KG.num_entities, KG.num_relations)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import graph_of
+from graphs import graph_of
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.leaks import Leaks, SplitLeaks, find_leaks
 from satkgc.kg.readers import read

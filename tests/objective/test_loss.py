@@ -10,7 +10,7 @@ import pytest
 import torch
 from literal import loss as literal_loss
 
-from conftest import random_graph
+from graphs import random_graph
 from satkgc.objective import Objective, ObjectiveConfig, Relations, answer_pairs, frequency_weights, known_pairs
 
 SIMKGC = ObjectiveConfig()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from chisquare import assert_follows
 
-from conftest import graph_of, random_graph
+from graphs import graph_of, random_graph
 from satkgc.sampling.assemble import assemble
 from satkgc.sampling.schedule import Schedule
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import shortest_path
 
-from conftest import graph_of, random_graph
+from graphs import graph_of, random_graph
 from satkgc.sampling.distance import Distances
 
 

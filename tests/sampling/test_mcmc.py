@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chisquare import assert_follows
 
-from conftest import graph_of, random_graph
+from graphs import graph_of, random_graph
 from satkgc.errors import SatkgcError
 from satkgc.sampling import McmcConfig, SamplingConfig, make_sampler
 from satkgc.sampling.chain import LEAST_COSINE, chain, nearest, triples_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conftest import graph_of, random_graph
+from graphs import graph_of, random_graph
 from satkgc.sampling.moves import ALIAS, DEGREE, FIRST, PARALLEL, THRESHOLD, TRIPLE, moves
 
 

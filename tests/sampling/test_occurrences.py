@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from conftest import random_graph
+from graphs import random_graph
 from satkgc.kg import KnowledgeGraph
 from satkgc.sampling import SamplingConfig, make_sampler
 from satkgc.sampling.occurrences import Occurrences, gini, skew, variation

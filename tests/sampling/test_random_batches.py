@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conftest import random_graph
+from graphs import random_graph
 from satkgc.sampling import SamplingConfig, make_sampler
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from test_saam import assert_same
 
-from conftest import random_graph
+from graphs import random_graph
 from satkgc.sampling import SamplingConfig, Stream, make_sampler
 
 KG = random_graph(5)
@@ -176,7 +176,7 @@ def test_waiting_is_counted():
 CTRL_C = """
 import sys, threading
 sys.path.insert(0, sys.argv[1])
-from conftest import random_graph
+from graphs import random_graph
 from satkgc.sampling import SamplingConfig, Stream, make_sampler
 sampler = make_sampler(random_graph(5), SamplingConfig(batch_size=20), 1)
 try:

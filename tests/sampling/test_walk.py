@@ -11,7 +11,7 @@ import pytest
 from chisquare import assert_follows
 from numba import njit
 
-from conftest import graph_of, random_graph
+from graphs import graph_of, random_graph
 from satkgc.sampling import SamplingConfig
 from satkgc.sampling.walk import WalkSubgraphs, advance, component, start_entity, walk
 

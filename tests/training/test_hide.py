@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from conftest import graph_of, random_graph
+from graphs import graph_of, random_graph
 from satkgc.objective import ObjectiveConfig
 from satkgc.sampling import Batch
 from satkgc.text import TextConfig, Texts
