@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from satkgc.cli import app
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
-from satkgc.training import Run, loop, train
+from satkgc.training import Run, loop, train, trainer
 from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.step import backward
 from satkgc.training.trainer import train_or_stop
@@ -144,6 +145,18 @@ def test_and_the_last_good_checkpoint_is_kept(settings, tmp_path, monkeypatch):
     assert checkpoints.latest(pytest.fail).name == "step-00000008"
     monkeypatch.undo()
     assert train(small_graph(), out=tmp_path / "run", resume=True).metrics["steps"] == 12
+
+
+def test_a_disk_that_is_full_at_the_end_loses_nothing(settings, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(trainer, "keep_model", full)
+    short = settings | {"training.steps": 2, "training.validations": 0}
+    with pytest.raises(SatkgcError, match=r"the disk is full; the checkpoints are intact.*--resume"):
+        train(small_graph(), out=tmp_path / "run", overrides=short)
+    monkeypatch.undo()
+    assert train(small_graph(), out=tmp_path / "run", resume=True).metrics["kept_step"] == 2
 
 
 def test_the_command_line(settings, tmp_path):

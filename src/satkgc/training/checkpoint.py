@@ -23,6 +23,7 @@ from satkgc.errors import SatkgcError
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+MAKE_ROOM = "make room and run the same command with --resume"
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -61,7 +62,7 @@ class Checkpoints:
             _sync_and_sum(manifest)
         except (OSError, SafetensorError) as error:
             shutil.rmtree(partial, ignore_errors=True)
-            raise self._full(error, name) from error
+            raise self._not_saved(error, name) from error
         shutil.rmtree(target, ignore_errors=True)  # the same step, saved by a process that was killed later
         os.replace(partial, target)
         return target
@@ -108,18 +109,18 @@ class Checkpoints:
             if path.name not in bests:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _full(self, error: Exception, name: str) -> SatkgcError:
-        told = re.search(r"os error (\d+)", str(error))  # safetensors gives the number in words alone
-        number = getattr(error, "errno", None) or (int(told[1]) if told else None)
-        full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        what = "the disk is full" if full else f"cannot write ({error})"
+    def _not_saved(self, error: Exception, name: str) -> SatkgcError:
+        what = "the disk is full" if is_full(error) else f"cannot write ({error})"
         earlier = sorted(path.name for path in self.folder.glob("step-*"))
         kept = f"{earlier[-1]} is intact" if earlier else "there was none before it"
-        return SatkgcError(
-            f"{what}: checkpoint {name} was not saved, {kept}",
-            where=self.folder,
-            remedy="make room and run the same command with --resume",
-        )
+        return SatkgcError(f"{what}: checkpoint {name} was not saved, {kept}", where=self.folder, remedy=MAKE_ROOM)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error says that the disk, a quota or a limit on files is used up."""
+    told = re.search(r"os error (\d+)", str(error))  # safetensors gives the number in words alone
+    number = getattr(error, "errno", None) or (int(told[1]) if told else None)
+    return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _sum(file: Path) -> str:

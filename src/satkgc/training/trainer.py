@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
@@ -16,7 +17,7 @@ from satkgc.objective import Objective
 from satkgc.sampling import make_sampler
 from satkgc.text import Texts
 from satkgc.training.batches import Batches, FrozenVectors
-from satkgc.training.checkpoint import Checkpoints
+from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints, is_full
 from satkgc.training.collate import Collate
 from satkgc.training.config import CARRYING_OUT, Config
 from satkgc.training.display import Display
@@ -93,8 +94,13 @@ def train_or_stop(
     if run.metrics.get("finished"):
         display.say(f"this run is finished: see {folder / 'metrics.json'}")
         return run, None
-    with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
-        return run, _train(run, ranks, display)
+    try:
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
+            return run, _train(run, ranks, display)
+    except (OSError, SafetensorError) as error:
+        if not is_full(error):
+            raise
+        raise SatkgcError("the disk is full; the checkpoints are intact", where=folder, remedy=MAKE_ROOM) from error
 
 
 def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
