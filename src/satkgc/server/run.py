@@ -22,6 +22,7 @@ from satkgc.server.settings import Settings
 if TYPE_CHECKING:
     from satkgc.completion import Completer
 
+KEEP = 75  # seconds that a quiet connection stays: a page left alone for a moment need not knock again
 DRAIN = 30  # seconds that requests in flight get to finish after a stop was asked for
 
 
@@ -44,7 +45,11 @@ def serve(run: Path, settings: Settings, *, open_page: bool = False) -> None:
 
     app = create_app(load, settings, failed=lambda: setattr(server, "should_exit", True))
     config = uvicorn.Config(
-        app, settings.host, settings.port, log_level="warning", server_header=False, timeout_graceful_shutdown=DRAIN
+        app,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=KEEP,
+        timeout_graceful_shutdown=DRAIN,
     )
     server = _Server(config, open_page=open_page)
     for stop in (signal.SIGINT, signal.SIGTERM):
