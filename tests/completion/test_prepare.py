@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax
 
 from graphs import graph_of
 from satkgc.completion import Completer
-from satkgc.completion.prepare import calibrate, sample_queries
+from satkgc.completion.prepare import calibrate, is_prepared, sample_queries
 from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
@@ -37,6 +37,13 @@ def test_it_is_made_once(run_copy):
     Completer.load(run_copy)
     assert (run_copy / "index" / "entities.npy").stat().st_mtime_ns > before
     assert (run_copy / "index" / "index.json").exists()
+
+
+def test_half_an_index_is_none(run_copy, monkeypatch):
+    monkeypatch.setattr("satkgc.completion.prepare.calibrate", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Completer.prepare(run_copy)
+    assert not is_prepared(run_copy)
 
 
 def test_an_index_of_another_model_is_refused(run_copy, tmp_path, tiny_backbone):
