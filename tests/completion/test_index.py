@@ -106,11 +106,17 @@ def test_faiss_reads_few_lists_and_tells_its_recall(clustered, lists):
     assert lists.lists.nprobe < lists.lists.nlist / 2
     assert lists.recall == pytest.approx(recall(lists, clustered[1][:100]))
     assert recall(lists, clustered[1][100:]) > 0.85  # queries it was not tuned on
-    chosen, lists.lists.nprobe = lists.lists.nprobe, lists.lists.nprobe - 1
-    assert chosen > 1
-    assert recall(lists, clustered[1][:100]) < 0.9  # one list fewer would not do
     lists.lists.nprobe = lists.lists.nlist
     assert recall(lists, clustered[1]) == 1
+
+
+def test_faiss_reads_no_list_more_than_it_must(lists):
+    far = np.random.default_rng(2).normal(size=(100, 16)).astype(np.float32)  # near no cluster: many lists are needed
+    for wanted in (0.5, 0.7, 0.8, 0.9, 0.97, 1.0):
+        lists._tune(far, wanted)
+        assert lists.recall >= wanted
+        lists.lists.nprobe -= 1
+        assert lists.lists.nprobe == 0 or recall(lists, far) < wanted
 
 
 @pytest.mark.parametrize("many", [5, 600])  # fetched on top and dropped, and refused inside faiss
