@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 pytest.importorskip("triton", reason="the fused kernel needs Triton")
 
-from satkgc.encoder.block import scramble
+from satkgc.encoder.block import scramble, threshold
 from satkgc.encoder.fused_attention import packed_attention, tile
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -31,7 +31,7 @@ def written_out(qkv, bias, seed, heads: int, side: int, dropout: float):  # type
             at = torch.arange(length, device=qkv.device)
             first = (text * heads + torch.arange(heads, device=qkv.device)) * side**2
             place = first[:, None, None] + at[:, None] * side + at
-            weights = weights * (scramble(place.int(), seed) >= int(dropout * 2**31)) / (1 - dropout)
+            weights = weights * (scramble(place.int(), seed) >= threshold(dropout)) / (1 - dropout)
         outputs.append((weights @ v).transpose(0, 1).reshape(length, heads * size))
         start += length
     return torch.cat(outputs)

@@ -168,14 +168,27 @@ def test_compiled_layers_drop_the_same_with_and_without_gradients(families) -> N
 
 
 def test_compiled_dropout_is_a_fair_coin() -> None:
-    from satkgc.encoder.block import scramble
+    from satkgc.encoder.block import scramble, threshold
 
     place = torch.arange(1 << 18, dtype=torch.int32)
-    streams = [scramble(place, torch.tensor(seed, dtype=torch.int32)).double() / 2**31 for seed in (0, 1, 2**30)]
-    for uniform in streams:
-        assert 0 <= uniform.min() < 1e-4
-        assert 1 - 1e-4 < uniform.max() < 1
-        assert abs(uniform.mean() - 0.5) < 0.005
-        assert np.histogram(uniform, 16)[0].std() < 4 * (len(place) / 16) ** 0.5
-    together = torch.stack([*streams, streams[0].roll(1), streams[0].roll(768)])
-    assert (torch.corrcoef(together) - torch.eye(5)).abs().max() < 0.01
+    streams = [scramble(place, torch.tensor(seed, dtype=torch.int32)) for seed in (0, 1, 2**30)]
+    for numbers in streams:
+        assert np.histogram(numbers, 16, (-(2**31), 2**31))[0].std() < 4 * (len(place) / 16) ** 0.5
+        for p in (0.1, 0.5):
+            assert (numbers < threshold(p)).double().mean() == pytest.approx(p, abs=0.003)
+    dropped = [numbers < threshold(0.1) for numbers in streams]
+    together = torch.stack([*dropped, *(dropped[0].roll(places) for places in (1, 2, 256, 768))]).double()
+    assert (torch.corrcoef(together) - torch.eye(7)).abs().max() < 0.01
+
+
+def test_compiled_gelu_is_the_librarys() -> None:
+    from satkgc.encoder.block import gelu
+
+    outcomes = []
+    for function in (torch.compile(gelu, backend="aot_eager"), torch.nn.functional.gelu):
+        x = torch.linspace(-9, 9, 4001, requires_grad=True)
+        y = function(x)
+        y.backward(torch.linspace(1, 2, 4001))
+        outcomes.append((y.detach(), x.grad))
+    assert torch.allclose(outcomes[0][0], outcomes[1][0], atol=5e-7, rtol=1e-6)
+    assert torch.allclose(outcomes[0][1], outcomes[1][1], atol=2e-6, rtol=1e-6)

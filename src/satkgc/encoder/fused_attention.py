@@ -13,6 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from satkgc.encoder.block import threshold
+
 PROGRAMS = 1056  # eight for each multiprocessor of a large GPU
 WARPS, STAGES = 4, 2
 
@@ -20,13 +22,9 @@ WARPS, STAGES = 4, 2
 @triton.jit
 def _kept(seed, place, threshold):  # type: ignore[no-untyped-def]
     """Whether dropout keeps an element: the hash of `block.scramble`."""
-    x = ((place ^ seed) * -1640531535).to(tl.uint32)
-    x = x ^ (x >> 16)
-    x = (x + seed.to(tl.uint32)) * 0x7FEB352D
-    x = x ^ (x >> 15)
-    x = x * 0x846CA68B
-    x = x ^ (x >> 16)
-    return (x & 0x7FFFFFFF) >= threshold
+    x = (place ^ seed) * -1640531535
+    x = ((x ^ (x >> 15)) + seed) * 0x7FEB352D
+    return (x ^ (x >> 15)) * -2073254261 >= threshold
 
 
 @triton.jit
@@ -130,7 +128,7 @@ def _settings(qkv: Tensor, bias: Tensor | None, heads: int, width: int, dropout:
     size = qkv.shape[1] // 3 // heads
     return {
         "scale": size**-0.5,
-        "threshold": int(dropout * 2**31),
+        "threshold": threshold(dropout),
         "keep": 1 / (1 - dropout),
         "heads": heads,
         "size": size,
@@ -150,7 +148,7 @@ def packed_attention(
 ) -> Tensor:
     """(T, 3 * dim) queries, keys and values of packed texts → (T, dim); `bias` is (heads, width, width) float32,
     `width` what `tile` gives for the longest text."""
-    texts = len(starts) - 1
+    texts = starts.shape[0] - 1
     out = qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3)
     grid = (min(texts, max(1, PROGRAMS // heads)), heads)
     _forward[grid](qkv, starts, bias, seed, out, texts, **_settings(qkv, bias, heads, width, dropout))
@@ -167,7 +165,7 @@ def packed_attention_backward(
     grad: Tensor, qkv: Tensor, starts: Tensor, bias: Tensor | None, seed: Tensor, heads: int, width: int, dropout: float
 ) -> tuple[Tensor, Tensor]:
     """Gradients of `packed_attention` by qkv and, where there is one, by the bias."""
-    texts = len(starts) - 1
+    texts = starts.shape[0] - 1
     groups = min(texts, max(1, PROGRAMS // heads))
     dqkv = torch.empty_like(qkv)
     side = width if bias is not None else 0
