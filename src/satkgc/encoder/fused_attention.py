@@ -12,6 +12,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.library import triton_op, wrap_triton
 
 from satkgc.encoder.block import threshold
 
@@ -37,7 +38,8 @@ def _probabilities(q, k, bias, keys_inside, scale, precision: tl.constexpr):  # 
 
 @triton.jit
 def _forward(  # type: ignore[no-untyped-def]
-    qkv, starts, bias, seed, out, texts, scale, threshold, keep,
+    qkv, starts, bias, seed, out, texts,
+    scale: tl.constexpr, threshold: tl.constexpr, keep: tl.constexpr,
     heads: tl.constexpr, size: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr,
     HAS_BIAS: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -71,7 +73,8 @@ def _forward(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _backward(  # type: ignore[no-untyped-def]
-    qkv, starts, bias, seed, grad, dqkv, dbias, texts, scale, threshold, keep,
+    qkv, starts, bias, seed, grad, dqkv, dbias, texts,
+    scale: tl.constexpr, threshold: tl.constexpr, keep: tl.constexpr,
     heads: tl.constexpr, size: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr,
     HAS_BIAS: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -142,7 +145,7 @@ def _settings(qkv: Tensor, bias: Tensor | None, heads: int, width: int, dropout:
     }
 
 
-@torch.library.custom_op("satkgc::packed_attention", mutates_args=())
+@triton_op("satkgc::packed_attention", mutates_args=())
 def packed_attention(
     qkv: Tensor, starts: Tensor, bias: Tensor | None, seed: Tensor, heads: int, width: int, dropout: float
 ) -> Tensor:
@@ -151,16 +154,11 @@ def packed_attention(
     texts = starts.shape[0] - 1
     out = qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3)
     grid = (min(texts, max(1, PROGRAMS // heads)), heads)
-    _forward[grid](qkv, starts, bias, seed, out, texts, **_settings(qkv, bias, heads, width, dropout))
+    wrap_triton(_forward)[grid](qkv, starts, bias, seed, out, texts, **_settings(qkv, bias, heads, width, dropout))
     return out
 
 
-@packed_attention.register_fake
-def _(qkv, starts, bias, seed, heads, width, dropout):  # type: ignore[no-untyped-def]
-    return qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3)
-
-
-@torch.library.custom_op("satkgc::packed_attention_backward", mutates_args=())
+@triton_op("satkgc::packed_attention_backward", mutates_args=())
 def packed_attention_backward(
     grad: Tensor, qkv: Tensor, starts: Tensor, bias: Tensor | None, seed: Tensor, heads: int, width: int, dropout: float
 ) -> tuple[Tensor, Tensor]:
@@ -171,14 +169,8 @@ def packed_attention_backward(
     side = width if bias is not None else 0
     dbias = qkv.new_empty((groups, heads, side, side), dtype=torch.float32)
     settings = _settings(qkv, bias, heads, width, dropout)
-    _backward[(groups, heads)](qkv, starts, bias, seed, grad.contiguous(), dqkv, dbias, texts, **settings)
+    wrap_triton(_backward)[(groups, heads)](qkv, starts, bias, seed, grad.contiguous(), dqkv, dbias, texts, **settings)
     return dqkv, dbias.sum(0)
-
-
-@packed_attention_backward.register_fake
-def _(grad, qkv, starts, bias, seed, heads, width, dropout):  # type: ignore[no-untyped-def]
-    side = width if bias is not None else 0
-    return torch.empty_like(qkv), qkv.new_empty((heads, side, side), dtype=torch.float32)
 
 
 def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
