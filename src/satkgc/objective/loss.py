@@ -87,8 +87,10 @@ class Objective(nn.Module):
 
         own_head = (queries * heads).sum(1) * scale  # (B,)
         if relations.masked_rows is not None and config.mask != "none":
-            mask = torch.zeros(size, size, dtype=torch.bool, device=logits.device)
-            mask[relations.masked_rows, relations.masked_columns] = True
+            mask = torch.zeros(size * size, dtype=torch.bool, device=logits.device)
+            # Not mask[rows, columns] = True, which would have the host wait for the GPU.
+            places = relations.masked_rows * size + _given(relations.masked_columns)
+            mask = mask.index_fill_(0, places, True).view(size, size)
             logits = logits.masked_fill(mask, -torch.inf)
             inverse = torch.arange(size, device=mask.device).roll(size // 2)
             own_head = own_head.masked_fill(mask.gather(1, inverse[:, None])[:, 0], -torch.inf)
