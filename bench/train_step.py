@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20, help="timed steps")
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--batch-size", type=int, help="instead of the graph's own")
-    parser.add_argument("--chunk-tokens", type=int, default=65_536)
+    parser.add_argument("--chunk-tokens", type=int, default=40_960)
     parser.add_argument("--share", type=int, default=256, help="samples of a baseline pass")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
