@@ -39,6 +39,7 @@ def main() -> None:
     towers = Towers.create(config.encoder).eval()
     untrained = evaluate(towers, Texts(kg, towers.tokenizer, config.text), kg, "test", config.evaluation)
     show(untrained)
+    del towers  # what follows needs the memory
 
     console.print("[bold]3. Training[/]  subgraph batches, proximity, frequency weights: the full method")
     shutil.rmtree(FOLDER, ignore_errors=True)

@@ -18,6 +18,7 @@ from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.display import Display
 from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log
+from satkgc.training.memory import trim
 from satkgc.training.optimizer import clip, schedule, set_learning_rate
 from satkgc.training.ranks import Ranks
 from satkgc.training.state import State
@@ -94,6 +95,8 @@ def run_loop(parts: Parts) -> str | None:
                 saved = time.perf_counter() if save_now else saved
                 tick = time.perf_counter()
                 log.restart_clock()
+            if log_now and ranks.device.type == "cpu":
+                trim()
             if stopping:
                 return stop or "another rank was asked to stop"
     return None
