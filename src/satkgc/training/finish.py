@@ -8,8 +8,6 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from satkgc.evaluation import evaluate
-from satkgc.text import Texts
 from satkgc.training.card import model_card
 from satkgc.training.checkpoint import Damaged
 from satkgc.training.curves import draw_curves
@@ -39,7 +37,7 @@ def keep_model(run: Run, parts: Parts) -> None:
     shutil.rmtree(run.folder / "index", ignore_errors=True)  # entity vectors of the weights before
 
 
-def finish(run: Run, parts: Parts, texts: Texts) -> None:
+def finish(run: Run, parts: Parts) -> None:
     """Measure the kept model on all validation triples; write metrics, curves and model card."""
     state = parts.state
     metrics: dict[str, Any] = {
@@ -51,7 +49,7 @@ def finish(run: Run, parts: Parts, texts: Texts) -> None:
         "ranks": parts.ranks.world,
     }
     if parts.validation is not None:
-        report = evaluate(state.towers, texts, run.kg, "valid", run.config.evaluation)
+        report = parts.validation.of_all(state.towers, again=metrics["kept_step"] != state.step)
         metrics["valid"] = report.to_json()
         parts.display.say(f"validation MRR of the kept model, all triples: {metrics['valid']['both']['mrr']:.4f}")
     draw_curves(run.log(), run.folder / "curves.png")

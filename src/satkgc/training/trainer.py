@@ -138,7 +138,7 @@ def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
     if ranks.first:
         keep_model(run, parts)
         if stopped is None:
-            finish(run, parts, texts)
+            finish(run, parts)
         else:
             display.say(f"stopped at step {state.step} of {steps} ({stopped}); the same command with --resume goes on")
     ranks.any(False)  # nobody leaves before the files are written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from satkgc.encoder import Towers
-from satkgc.evaluation import EvaluationConfig, evaluate
+from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
 from satkgc.text import Texts
 
@@ -17,13 +17,21 @@ class Validation:
         self.texts = texts
         self.config = config
         self.kg = kg
+        self.latest: Report | None = None  # of the last call
         self.rows = None
         if 0 < triples < len(kg.valid):
             self.rows = np.sort(np.random.default_rng(seed).choice(len(kg.valid), triples, replace=False))
 
     def __call__(self, towers: Towers) -> dict[str, dict[str, float]]:
         """Metrics under "head", "tail" and "both"."""
-        return evaluate(towers, self.texts, self.kg, "valid", self.config, rows=self.rows).metrics()
+        self.latest = evaluate(towers, self.texts, self.kg, "valid", self.config, rows=self.rows)
+        return self.latest.metrics()
+
+    def of_all(self, towers: Towers, again: bool) -> Report:
+        """All validation triples ranked; what the last call found serves, unless it saw fewer or other weights."""
+        if again or self.latest is None or self.rows is not None:
+            return evaluate(towers, self.texts, self.kg, "valid", self.config)
+        return self.latest
 
 
 def validation_steps(steps: int, times: int) -> frozenset[int]:
