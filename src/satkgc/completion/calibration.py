@@ -139,7 +139,7 @@ def expected_calibration_error(chances: Array, truth: Any) -> float:
 
 def _logit(parameters: Any, scores: Array, rivals: Array, listed: Any) -> Array:
     temperature, bias, by_score, by_share = parameters
-    total = logsumexp(rivals[:, :RIVALS] / temperature, axis=1, keepdims=True)  # (q, 1)
+    total = np.logaddexp.reduce(rivals[:, :RIVALS] / temperature, axis=1, keepdims=True)  # (q, 1)
     own = scores / temperature
     share = own - np.where(listed, total, np.logaddexp(total, own))
     return bias + by_score * scores + by_share * share

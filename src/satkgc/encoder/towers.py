@@ -110,7 +110,8 @@ class Towers(nn.Module):
         chunks = np.split(order, np.flatnonzero(np.diff(groups)) + 1) if len(order) else []
         out = np.empty((len(batch), self.dim), np.float32)
         training, quiet = tower.training, not (progress and sys.stderr.isatty())
-        tower.eval()
+        if training:
+            tower.eval()
         try:
             with (
                 torch.inference_mode(),
@@ -122,5 +123,6 @@ class Towers(nn.Module):
                     out[rows] = tower(batch.select(rows)).cpu().numpy()
                     bar.advance(task, len(rows))
         finally:
-            tower.train(training)
+            if training:
+                tower.train()
         return out
