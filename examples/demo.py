@@ -96,6 +96,7 @@ def draw(untrained: Report, trained: Report, file: Path) -> None:
         bars = axes.bar(np.arange(4) + 0.4 * place - 0.2, values, 0.38, label=label)
         axes.bar_label(bars, fmt="%.2f")
     axes.set_xticks(range(4), names)
+    axes.margins(y=0.12)
     axes.set_title("wordnet-sample, held-out triples, all entities ranked")
     axes.legend()
     figure.savefig(file, dpi=120)
