@@ -125,20 +125,6 @@ def test_dropout_overrides_the_backbones(families) -> None:  # type: ignore[no-u
     assert torch.equal(towers.queries(batch), towers.queries(batch))
 
 
-@pytest.mark.parametrize("family", ["bert", "mpnet", "deberta-v2"])
-def test_frozen_layers_get_no_gradient(families, family: str) -> None:  # type: ignore[no-untyped-def]
-    towers = Towers.create(EncoderConfig(backbone=str(families[family]), frozen_layers=1)).train()
-    towers.queries(random_batch(types=False)).sum().backward()
-    for name, parameter in towers.query.model.named_parameters():
-        frozen = name.startswith(("embeddings.", "encoder.layer.0."))
-        assert parameter.requires_grad is not frozen
-        assert (parameter.grad is None) or not frozen
-        if name.startswith("encoder.layer.1."):
-            assert parameter.grad is not None
-    with pytest.raises(SatkgcError, match=r"encoder\.frozen_layers is 2.*1 or less"):
-        Towers.create(EncoderConfig(backbone=str(families[family]), frozen_layers=2))
-
-
 def test_too_long_a_text_is_refused(families) -> None:  # type: ignore[no-untyped-def]
     towers = Towers.create(EncoderConfig(backbone=str(families["roberta"])))
     towers.queries(random_batch(longest=70, types=False))  # 72 positions, two before the first

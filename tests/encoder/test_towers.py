@@ -103,7 +103,7 @@ def test_damaged_folders_are_refused(towers: Towers, tmp_path) -> None:  # type:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("pooling", "sum"), ("forward", "fast"), ("attention", "none"), ("dropout", 1.0), ("frozen_layers", -1)],
+    [("pooling", "sum"), ("forward", "fast"), ("attention", "none"), ("dropout", 1.0)],
 )
 def test_nonsense_is_refused_by_name(setting: str, value: object) -> None:
     with pytest.raises(SatkgcError, match=rf"encoder\.{setting}"):

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from satkgc.errors import SatkgcError
-
 
 class LayerWeights(NamedTuple):
     """Weights and biases of one post-norm transformer layer."""
@@ -61,19 +59,6 @@ def layer_weights(model: Any) -> list[LayerWeights]:
         modules += [layer.intermediate.dense, layer.output.dense, layer.output.LayerNorm]
         found.append(LayerWeights(*(tensor for module in modules for tensor in (module.weight, module.bias))))
     return found
-
-
-def freeze(model: Any, count: int) -> None:
-    """Leave the embeddings and the lowest `count` layers untrained; 0 leaves none."""
-    if not count:
-        return
-    layers = getattr(getattr(model, "encoder", None), "layer", ())
-    if count >= len(layers):
-        told = f"the backbone has {len(layers) or 'no'} layers that can be told apart"
-        what = f"encoder.frozen_layers is {count}, and {told}"
-        raise SatkgcError(what, remedy=f"set it to {max(0, len(layers) - 1)} or less: one layer at least is trained")
-    for module in (model.embeddings, *layers[:count]):
-        module.requires_grad_(False)
 
 
 def position_bias(model: Any, length: int) -> Tensor | None:

@@ -27,8 +27,6 @@ class EncoderConfig:
     """"mean" or "max" over a text's tokens, or the first token ("cls")."""
     dropout: float | None = None
     """Overrides the backbone's dropout of hidden states and attention; None keeps it."""
-    frozen_layers: int = 0
-    """So many of the lowest layers, and the embeddings below them, stay as pretrained: cheaper where a run is short."""
     forward: Forward = "packed"
     """"packed" computes on real tokens only (BERT, RoBERTa and MPNet; others are padded); "padded" is the library's."""
     attention: AttentionKernel = "auto"
@@ -44,7 +42,5 @@ class EncoderConfig:
                 raise SatkgcError(f"encoder.{name} is {getattr(self, name)!r}", remedy=f"choose one of {allowed}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise SatkgcError(f"encoder.dropout is {self.dropout}", remedy="set it to 0 or more and less than 1")
-        if self.frozen_layers < 0:
-            raise SatkgcError(f"encoder.frozen_layers is {self.frozen_layers}", remedy="set it to 0 or more")
         if self.compile == "on" and self.forward == "padded":
             raise SatkgcError("encoder.compile needs the packed forward", remedy='set encoder.forward to "packed"')

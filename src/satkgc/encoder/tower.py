@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from satkgc.encoder.architecture import first_position, freeze, layer_weights, supports
+from satkgc.encoder.architecture import first_position, layer_weights, supports
 from satkgc.encoder.attention import Attention, plan_attention
 from satkgc.encoder.block import block, drop
 from satkgc.encoder.config import EncoderConfig
@@ -24,7 +24,6 @@ class Tower(nn.Module):
     def __init__(self, model: Any, config: EncoderConfig, pad_id: int) -> None:
         super().__init__()
         self.model = model
-        freeze(model, config.frozen_layers)
         self.pooling = config.pooling
         self.pad_id = pad_id
         self.packed = config.forward == "packed" and supports(model)
