@@ -10,8 +10,11 @@ def cosine(a, b):
     return sum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
 
 
-def loss(config, samples, queries, tails, known, degree, distance, tau, beta):
-    """L_B of the samples (head, directed relation, tail), one vector each; `distance[e]` is the hops from h_c to e."""
+def loss(config, samples, queries, tails, known, degree, distance, tau, beta, count):
+    """L_B of the samples (head, directed relation, tail), one vector each; `distance[e]` is the hops from h_c to e.
+
+    `count[e]` is how often e answers in training: popularity divides by its power.
+    """
     size = len(samples)
 
     def omega(i, j):
@@ -31,13 +34,19 @@ def loss(config, samples, queries, tails, known, degree, distance, tau, beta):
             return (head, relation, entity) in known or entity == tail
         return config.mask == "answer" and entity == tail
 
+    def share(value, entity):
+        """What an entity brings to the softmax over tails."""
+        return math.exp(value / tau) / count[entity] ** config.popularity
+
     def forward(i):
         """Eq. 3: (h, r) → t."""
-        positive = math.exp(phi(i, i) / tau)
-        others = [math.exp(phi(i, j) / tau) for j in range(size) if j != i and not is_false_negative(i, samples[j][2])]
-        if config.self_negatives and not is_false_negative(i, samples[i][0]):
+        head, _, tail = samples[i]
+        positive = share(phi(i, i), tail)
+        columns = [(j, samples[j][2]) for j in range(size) if j != i]
+        others = [share(phi(i, j), other) for j, other in columns if not is_false_negative(i, other)]
+        if config.self_negatives and not is_false_negative(i, head):
             (own_head,) = (tails[j] for j in range(size) if j % (size // 2) == i % (size // 2) and j != i)
-            others.append(math.exp(cosine(queries[i], own_head) / tau))
+            others.append(share(cosine(queries[i], own_head), head))
         return -math.log(positive / (positive + sum(others)))
 
     def backward(j):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,15 @@ import torch
 from literal import loss as literal_loss
 
 from graphs import random_graph
-from satkgc.objective import Objective, ObjectiveConfig, Relations, answer_pairs, frequency_weights, known_pairs
+from satkgc.objective import (
+    Objective,
+    ObjectiveConfig,
+    Relations,
+    answer_counts,
+    answer_pairs,
+    frequency_weights,
+    known_pairs,
+)
 
 SIMKGC = ObjectiveConfig()
 
@@ -34,18 +43,23 @@ def batch(seed, config, n=6):
         tail_closeness=torch.from_numpy(1 / distance[tails]),
         tail_weights=torch.from_numpy(frequency_weights(kg, tails)).double(),
         head_weights=torch.from_numpy(frequency_weights(kg, heads)).double(),
+        tail_log_counts=torch.from_numpy(np.log(answer_counts(kg)[tails])),
     )
     vectors = torch.nn.functional.normalize(torch.from_numpy(rng.normal(size=(2, 2 * n, 5))), dim=-1)
     samples = list(zip(heads.tolist(), directed.tolist(), tails.tolist(), strict=True))
     known = {(h, r, t) for h, r, t in kg.train.tolist()} | {
         (t, r + kg.num_relations, h) for h, r, t in kg.train.tolist()
     }
-    return vectors, relations, (samples, known, kg.adjacency.degree, distance)
+    return (
+        vectors,
+        relations,
+        (samples, known, kg.adjacency.degree, distance, Counter(kg.train[:, [0, 2]].ravel().tolist())),
+    )
 
 
 def literal(config, vectors, facts, tau=0.05, beta=0.3):
-    samples, known, degree, distance = facts
-    return literal_loss(config, samples, *vectors.tolist(), known, degree, distance, tau, beta)
+    samples, known, degree, distance, count = facts
+    return literal_loss(config, samples, *vectors.tolist(), known, degree, distance, tau, beta, count)
 
 
 def ours(config, vectors, relations):
@@ -76,6 +90,34 @@ def test_every_combination_is_the_paper_formula(proximity, mask):
             assert ours(config, vectors, relations)[1].item() == pytest.approx(
                 literal(config, vectors, facts), rel=1e-6
             )
+
+
+@pytest.mark.parametrize("parts", PARTS[::7])
+def test_popularity_divides_by_how_often_a_tail_answers(parts):
+    config = replace(SIMKGC, **parts, popularity=0.7)
+    vectors, relations, facts = batch(1, config)
+    value = ours(config, vectors, relations)[1].item()
+    assert value == pytest.approx(literal(config, vectors, facts), rel=1e-6)
+    assert value != pytest.approx(ours(replace(config, popularity=0.0), vectors, relations)[1].item(), rel=1e-5)
+
+
+def test_popularity_teaches_how_likely_an_answer_is_not_how_surprising():
+    """Of two tails one answers three times as often. With no clue the plain loss scores both alike."""
+    tails, counts = torch.tensor([0, 0, 0, 1]), torch.tensor([3.0, 1.0])
+    for popularity, expected in [(0.0, 0.0), (1.0, np.log(3))]:
+        config = ObjectiveConfig(
+            temperature=1.0, margin=0.0, mask="none", self_negatives=False, two_sided=False, popularity=popularity
+        )
+        objective = Objective(config).requires_grad_(False)
+        score = torch.zeros(2, requires_grad=True)  # of each tail, for every query
+        optimizer = torch.optim.SGD([score], lr=0.5)
+        for _ in range(300):
+            logits = torch.diag(score)[tails]
+            value = objective(torch.ones(4, 2), logits, Relations(tail_log_counts=counts[tails].log()))
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+        assert (score[0] - score[1]).item() == pytest.approx(expected, abs=1e-2)
 
 
 @pytest.mark.parametrize("proximity", ["negatives", "all"])

@@ -24,6 +24,7 @@ class ObjectiveConfig:
     beta: float = 1e-4  # β at the start
     train_beta: bool = True  # the paper trains β; false keeps it where it starts
     frequency: bool = False  # weight a sample's loss by ψ = log(|N| + 1) (Eq. 5)
+    popularity: float = 0.0  # α: take α·log(how often a tail answers in training) off its logit; see `Objective`
     reduction: Literal["mean", "weighted-mean", "sum"] = "mean"  # Σψ·L over |B|, over Σψ, or as it is (Eq. 5)
 
     def __post_init__(self) -> None:
@@ -31,5 +32,7 @@ class ObjectiveConfig:
             raise SatkgcError(f"objective.temperature is {self.temperature}", remedy="give it a value in (0, 1]")
         if not 0 <= self.margin < 1:
             raise SatkgcError(f"objective.margin is {self.margin}", remedy="give it a value in [0, 1)")
+        if not 0 <= self.popularity <= 2:
+            raise SatkgcError(f"objective.popularity is {self.popularity}", remedy="give it a value in [0, 2]")
         if not abs(self.beta) <= 10:
             raise SatkgcError(f"objective.beta is {self.beta}", remedy="give it a value in [-10, 10]")

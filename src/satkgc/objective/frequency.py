@@ -1,10 +1,11 @@
-"""Frequency weights ψ (Section 4.4): samples with high-degree answers count for more."""
+"""How common entities are: the frequency weights ψ (Section 4.4), and the counts that `popularity` corrects by."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from satkgc.kg import KnowledgeGraph
+from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
 
 Float32 = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -13,3 +14,8 @@ Float32 = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 def frequency_weights(kg: KnowledgeGraph, entities: Int32) -> Float32:
     """ψ(t) = log(|N_t| + 1) of each entity, |N_t| its distinct neighbours in the training graph (under Eq. 5)."""
     return np.log1p(kg.adjacency.degree[entities]).astype(np.float32)
+
+
+def answer_counts(kg: KnowledgeGraph) -> Int64:
+    """How many training samples each entity answers: every triple asks for its tail and for its head.  # (E,)"""
+    return np.bincount(kg.train[:, [0, 2]].ravel(), minlength=kg.num_entities)

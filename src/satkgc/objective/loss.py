@@ -26,6 +26,7 @@ class Relations:
     omega: Tensor | None = None  # (B, B) float32, for the rules of ω that are no such product
     tail_weights: Tensor | None = None  # (B,) float32: ψ(t) for (h, r) → t
     head_weights: Tensor | None = None  # (B,) float32: ψ(h) for t → (h, r)
+    tail_log_counts: Tensor | None = None  # (B,) float32: log of how many training samples the tail answers
 
     def to(self, device: torch.device) -> Relations:
         """The same on another device."""
@@ -44,7 +45,11 @@ class Objective(nn.Module):
     4. L[i] is the negative log-softmax of the positive in its row, (h, r) → t; the query's own head joins the row as
        one more negative, without ω: an entity's distance to itself is no hardness. With `two_sided`, the same in its
        column, t → (h, r), where there is no self-negative.
-    5. L is weighted, rows by ψ(t), columns by ψ(h), and reduced (Eq. 5). The paper writes a sum; the mean is the
+    5. With `popularity` α > 0 the rows of 4 are taken over logits − α·log(count of the tail). A tail stands among the
+       negatives as often as it is an answer, so that the plain loss teaches how much *more* likely it is here than
+       anywhere (a common answer is distrusted); corrected, it teaches how likely it is. Not in the paper; the
+       correction of sampled softmax. In a column all logits would move alike, so there it changes nothing.
+    6. L is weighted, rows by ψ(t), columns by ψ(h), and reduced (Eq. 5). The paper writes a sum; the mean is the
        default, so that the gradient clip means the same for every batch size (AdamW itself does not mind a factor).
 
     With `proximity` off and `frequency` off this is SimKGC's loss.
@@ -84,7 +89,6 @@ class Objective(nn.Module):
             phi = phi + self.beta * omega  # Eq. 4
         logits = (phi - config.margin * torch.eye(size, device=phi.device)) * scale  # the exponents of Eq. 3
         positive = logits.diagonal()  # (B,)
-
         own_head = (queries * heads).sum(1) * scale  # (B,)
         if relations.masked_rows is not None and config.mask != "none":
             mask = torch.zeros(size * size, dtype=torch.bool, device=logits.device)
@@ -95,10 +99,14 @@ class Objective(nn.Module):
             inverse = torch.arange(size, device=mask.device).roll(size // 2)
             own_head = own_head.masked_fill(mask.gather(1, inverse[:, None])[:, 0], -torch.inf)
 
-        total = logits.logsumexp(1)  # (B,) the logarithm of Eq. 3's denominator
+        rows, answers = logits, positive
+        if config.popularity:
+            common = config.popularity * _given(relations.tail_log_counts)  # (B,)
+            rows, answers, own_head = rows - common, answers - common, own_head - common.roll(size // 2)
+        total = rows.logsumexp(1)  # (B,) the logarithm of Eq. 3's denominator
         if config.self_negatives:
             total = torch.logaddexp(total, own_head)
-        loss = self._reduce(total - positive, relations.tail_weights)
+        loss = self._reduce(total - answers, relations.tail_weights)
         if config.two_sided:
             loss = loss + self._reduce(logits.logsumexp(0) - positive, relations.head_weights)
         return loss

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from satkgc.encoder.packed import Packed
 from satkgc.kg import Adjacency, KnowledgeGraph
-from satkgc.objective import ObjectiveConfig, Relations, answer_pairs, frequency_weights, known_pairs
+from satkgc.objective import ObjectiveConfig, Relations, answer_counts, answer_pairs, frequency_weights, known_pairs
 from satkgc.sampling import Batch
 from satkgc.sampling.proximity import closeness, proximity
 from satkgc.text import Texts, TokenBatch
@@ -63,6 +63,7 @@ class Collate:
         # Derived lookups are built here and not by the first batches, several of which may ask at once.
         self.known = kg.known_train
         self.degree = kg.adjacency.degree
+        self.log_counts = np.log(np.maximum(answer_counts(kg), 1)).astype(np.float32)  # (E,)
         self.shown = joined_otherwise(kg.adjacency, len(kg.train)) if texts.config.hide == "edge" else None
 
     def __call__(self, batch: Batch) -> Samples:
@@ -107,6 +108,8 @@ class Collate:
         if config.frequency:
             parts["tail_weights"] = frequency_weights(self.kg, tails)
             parts["head_weights"] = frequency_weights(self.kg, heads)
+        if config.popularity:
+            parts["tail_log_counts"] = self.log_counts[tails]
         return Relations(**{name: self._tensor(part) for name, part in parts.items()})
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> Tensor:
