@@ -13,7 +13,7 @@ from satkgc.sampling.assemble import assemble
 from satkgc.sampling.schedule import Schedule
 
 
-def batch_of(kg, schedule, centre, subgraph, size, disjoint=False, random=0, step=0):
+def batch_of(kg, schedule, centre, subgraph, size, disjoint=False, random=0, step=0, least=False):
     """What `assemble` makes of copies of all it is given."""
     return assemble(
         centre,
@@ -21,6 +21,7 @@ def batch_of(kg, schedule, centre, subgraph, size, disjoint=False, random=0, ste
         random,
         size,
         disjoint,
+        schedule.visits if least else np.zeros(0, np.int32),
         kg.train,
         schedule.order,
         schedule.place,
@@ -53,6 +54,21 @@ def test_a_batch_has_its_size_its_centre_first_and_nothing_twice(disjoint):
             batch = batch_of(kg, schedule, 5, range(20, 90), size, disjoint, step=step)
             assert len(batch) == len(set(batch.tolist())) == size
             assert batch[0] == 5
+
+
+def test_the_least_visited_of_the_subgraph_come_first_where_asked_for():
+    kg = random_graph(1)
+    schedule = visited(kg)
+    subgraph = np.arange(20, 90)
+    for step in range(20):
+        batch = batch_of(kg, schedule, 5, subgraph, 31, step=step, least=True)[1:]
+        left = np.setdiff1d(subgraph, batch)
+        assert np.isin(batch, subgraph).all()
+        assert schedule.visits[batch].max() <= schedule.visits[left].min()
+    tied = [
+        frozenset(batch_of(kg, Schedule(len(kg.train), seed=2), 5, subgraph, 31, step=s, least=True)) for s in (0, 1)
+    ]
+    assert tied[0] != tied[1]  # among equals chance decides
 
 
 def test_every_triple_of_the_subgraph_is_as_likely():

@@ -22,7 +22,7 @@ def assert_same(first, second):
         np.testing.assert_array_equal(first.pairs, second.pairs)
 
 
-@pytest.mark.parametrize("settings", [{}, {"entity_disjoint": True}, {"random_share": 0.5}])
+@pytest.mark.parametrize("settings", [{}, {"entity_disjoint": True}, {"random_share": 0.5}, {"pick": "least-visited"}])
 @pytest.mark.parametrize("sampler", WALKS)
 def test_thousands_of_batches_keep_to_the_schedule(sampler, settings):
     kg = random_graph(5, entities=120, triples=300)
@@ -36,6 +36,19 @@ def test_thousands_of_batches_keep_to_the_schedule(sampler, settings):
         assert len(set(batch.triples.tolist())) == 10
         visits[batch.triples] += 1
     np.testing.assert_array_equal(made.state()["visits"], visits)
+
+
+@pytest.mark.parametrize("sampler", WALKS)
+def test_picking_the_least_visited_evens_the_visits_out(sampler):
+    kg = random_graph(5, entities=120, triples=300)
+    spread = {}
+    for pick in ("random", "least-visited"):
+        config = SamplingConfig(sampler=sampler, batch_size=20, subgraph_triples=60, distances="none", pick=pick)
+        made = make_sampler(kg, config, seed=1)
+        for step in range(300):
+            made.draw(step)
+        spread[pick] = made.state()["visits"].std()
+    assert spread["least-visited"] < spread["random"] / 3
 
 
 def test_without_a_random_share_a_batch_is_its_centres_component():

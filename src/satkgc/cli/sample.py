@@ -32,6 +32,9 @@ def sample(
     walk_steps: Annotated[int, typer.Option(help="A limit to the steps of a walk; 0: as many as M takes.")] = 0,
     restart: Annotated[float, typer.Option(help="Probability of going back to the start.")] = 1 / 25,
     entity_disjoint: Annotated[bool, typer.Option("--entity-disjoint", help="No two triples share an end.")] = False,
+    pick: Annotated[
+        str, typer.Option(help="Which of a subgraph's triples make the batch: random, or the least-visited first.")
+    ] = "random",
     random_share: Annotated[float, typer.Option(help="Share of a batch that random triples replace.")] = 0.0,
     epoch_rule: Annotated[
         str, typer.Option(help="Steps of an epoch: paper, |T|/|B|, or authors, twice as many.")
@@ -46,7 +49,7 @@ def sample(
     [dim]Examples:[/]
       satkgc sample wordnet-sample
       satkgc sample WN18RR --sampler brwr --sampler random --steps 500 --plot visits.png
-      satkgc sample FB15k-237 --batch-size 3072 --entity-disjoint --json
+      satkgc sample FB15k-237 --batch-size 3072 --pick least-visited --json
     """
     import json as json_module
     from dataclasses import asdict
@@ -69,6 +72,7 @@ def sample(
             walk_steps=walk_steps,
             restart=restart,
             entity_disjoint=entity_disjoint,
+            pick=pick,  # type: ignore[arg-type]
             random_share=random_share,
             epoch_rule=epoch_rule,  # type: ignore[arg-type]
             distances=distances,  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""From a subgraph to a batch (Section 4.2): |B|/2 of its triples at random, and what to do when it has too few."""
+"""From a subgraph to a batch (Section 4.2): |B|/2 of its triples, and what to do when it has too few."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ TRIES = 16  # candidates looked at per missing triple before entity-disjointness
 
 
 @njit(cache=True, nogil=True)
-def assemble(centre, subgraph, random, size, disjoint, triples, order, place, bounds, seed, step):  # type: ignore[no-untyped-def]
+def assemble(centre, subgraph, random, size, disjoint, visits, triples, order, place, bounds, seed, step):  # type: ignore[no-untyped-def]
     """The triples of a batch, the centre first.  # (size,)
 
     1. The centre, always: a least-visited triple that stayed unvisited would be chosen for ever.
-    2. The subgraph in random order, up to `size - random` triples.
+    2. The subgraph in random order, with `visits` (T,) by them first, up to `size - random` triples.
     3. `random` triples drawn from the whole training set ("Mixed").
     4. What is still missing: the least-visited triples, ties broken at random.
 
@@ -35,6 +35,8 @@ def assemble(centre, subgraph, random, size, disjoint, triples, order, place, bo
     count = 1
 
     shuffle(subgraph, len(subgraph), seed, SELECT, step)
+    if len(visits) > 0:
+        subgraph = subgraph[np.argsort(visits[subgraph], kind="mergesort")]
     for triple in subgraph:
         if count >= size - random:
             break

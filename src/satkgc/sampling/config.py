@@ -8,6 +8,7 @@ from typing import Literal
 from satkgc.errors import SatkgcError
 
 SamplerName = Literal["brwr", "rwr", "brwr_p", "mcmc", "random"]
+Pick = Literal["random", "least-visited"]
 EpochRule = Literal["paper", "authors"]
 DistanceScope = Literal["graph", "subgraph", "pairs", "none"]
 
@@ -39,6 +40,7 @@ class SamplingConfig:
     walk_steps: int = 0  # a limit to the steps of a walk, besides M; the authors': 15,000. 0: as many as M takes
     restart: float = 1 / 25  # p_r
     entity_disjoint: bool = False  # the authors: a triple enters only if neither end is in the batch yet
+    pick: Pick = "random"  # which |B|/2 of a subgraph's M triples; "least-visited": those seen least so far
     random_share: float = 0.0  # share of a subgraph batch that random triples replace (Appendix H)
     epoch_rule: EpochRule = "paper"  # steps an epoch: |T|/|B|, or "authors": |T|/(|B|/2)
     distances: DistanceScope = "graph"  # hops from the centre's head: see `distance`
@@ -47,6 +49,7 @@ class SamplingConfig:
     def __post_init__(self) -> None:
         for name, allowed in (
             ("sampler", SamplerName.__args__),  # type: ignore[attr-defined]
+            ("pick", Pick.__args__),  # type: ignore[attr-defined]
             ("epoch_rule", EpochRule.__args__),  # type: ignore[attr-defined]
             ("distances", DistanceScope.__args__),  # type: ignore[attr-defined]
         ):

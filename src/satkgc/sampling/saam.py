@@ -16,6 +16,8 @@ from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.distance import Distances
 from satkgc.sampling.schedule import Schedule
 
+_NONE = np.zeros(0, np.int32)
+
 
 class Subgraphs(Protocol):
     """A way to find the subgraph of a centre triple."""
@@ -48,6 +50,7 @@ class SaamSampler(Sampler):
             round(config.random_share * config.triples),
             config.triples,
             config.entity_disjoint,
+            schedule.visits if config.pick == "least-visited" else _NONE,
             self.kg.train,
             schedule.order,
             schedule.place,
