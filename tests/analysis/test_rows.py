@@ -33,7 +33,8 @@ def test_families_unfold_into_backbones_and_seeds():
     assert find_row("wn18rr-samplers-rwr").backbone == MPNET
     other = find_row("wn18rr-samplers-rwr-minilm-seed1")
     assert (other.backbone, other.seed, other.recipe) == ("minilm", 1, "rwr")
-    assert other.overrides == find_row("wn18rr-samplers-rwr").overrides == {"training.epochs": 10}
+    assert find_row("wn18rr-samplers-rwr").overrides == {"training.epochs": 10}
+    assert other.overrides == {"training.epochs": 10, "training.learning_rate": 3e-4}  # MiniLM's own rate
     assert find_row("wn18rr-batch-512").overrides == {"training.epochs": 10, "sampling.batch_size": 512}
 
 
@@ -43,6 +44,12 @@ def test_a_row_may_stand_in_several_tables_under_other_labels():
         r.group: r.label for r in shown
     }.items()
     assert find_row("wn18rr-ablation-satkgc").label == "SATKGC"
+    assert [r.name for r in table_rows() if (r.dataset, r.group, r.label) == ("FB15k-237", "ablation", "SimKGC")][
+        :2
+    ] == [
+        "fb15k-237-simkgc",  # at its full length there: no experiment of its own
+        "fb15k-237-ablation-simkgc-seed1",
+    ]
 
 
 def test_a_row_that_is_not_there_is_answered_with_those_that_are():

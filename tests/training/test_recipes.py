@@ -44,16 +44,22 @@ def test_samplers_differ_from_the_full_method_in_sampling_alone():
     [
         ("WN18RR", 86_835, 1024, 5e-5, 50 * (86_835 // 512)),
         ("FB15k-237", 272_115, 3072, 1e-5, 30 * (272_115 // 1536)),
-        ("FB15k-237N", 87_282, 3072, 1e-5, 30 * (87_282 // 1536)),
         ("Wikidata5M-transductive", 20_614_279, 1024, 3e-5, 2 * (20_614_279 // 512)),
     ],
 )
 def test_the_authors_settings_for_a_graph(graph, triples, batch, rate, steps):
-    config = make_config("simkgc", graph=graph)
+    config = make_config("satkgc-authors", graph=graph)
     assert (config.sampling.batch_size, config.training.learning_rate) == (batch, rate)
     assert config.total_steps(triples) == steps
     assert config.applied == graph
-    assert config.sampling.sampler == "random"  # the recipe's own choices stay
+    assert config.objective.proximity == "negatives"  # the recipe's own choices stay
+    assert (config.text.hide, config.objective.popularity) == ("answer", 0)  # and none of ours is laid over them
+
+
+def test_settings_for_a_graph_are_laid_over_a_recipe():
+    config = make_config("simkgc", graph="FB15k-237")
+    assert (config.applied, config.sampling.sampler, config.sampling.batch_size) == ("FB15k-237", "random", 3072)
+    assert make_config("simkgc", graph="WN18RR").text.hide == "edge"
     assert make_config("simkgc").applied == "none"
     assert make_config("simkgc", graph="my-own").applied == "none"
 

@@ -14,7 +14,6 @@ from typing import Any
 from satkgc.errors import SatkgcError
 
 MPNET = "all-mpnet-base-v2"
-BACKBONES = (MPNET, "minilm")
 SEEDS = (0, 1)
 _FILE = Path(__file__).parent / "rows.toml"
 
@@ -41,8 +40,10 @@ def table_rows(file: Path = _FILE) -> tuple[Row, ...]:
     data = tomllib.loads(file.read_text(encoding="utf-8"))
     rows = [Row(**entry) for entry in data["row"]]
     for family in data["family"]:
-        known = {row.name: row for row in reversed(rows)}
-        rows += _unfold(family, known)
+        known = {_experiment(row): row for row in reversed(rows)}
+        for row in _unfold(family, data["backbones"]):
+            first = known.get(_experiment(row), row)  # the same experiment under another label is not done again
+            rows.append(replace(first, group=row.group, label=row.label, paper=row.paper))
     return tuple(rows)
 
 
@@ -70,20 +71,23 @@ def find_row(name: str) -> Row:
     return rows[name]
 
 
-def _unfold(family: dict[str, Any], known: dict[str, Row]) -> Iterator[Row]:
-    choices = itertools.product(family["datasets"].items(), family["variants"], BACKBONES, SEEDS)
-    for (dataset, shared), variant, backbone, seed in choices:
+def _unfold(family: dict[str, Any], backbones: dict[str, dict[str, Any]]) -> Iterator[Row]:
+    choices = itertools.product(family["datasets"].items(), family["variants"], backbones.items(), SEEDS)
+    for (dataset, shared), variant, (backbone, own), seed in choices:
         ending = ("" if backbone == MPNET else f"-{backbone}") + (f"-seed{seed}" if seed else "")
-        shown = {"group": family["name"], "label": variant["label"], "paper": variant.get("paper")}
-        if "same" in variant:
-            yield replace(known[f"{dataset.lower()}-{variant['same']}{ending}"], **shown)
-            continue
         yield Row(
             name=f"{dataset.lower()}-{family['name']}-{variant['name']}{ending}",
+            group=family["name"],
+            label=variant["label"],
             dataset=dataset,
             recipe=variant["recipe"],
             backbone=backbone,
             seed=seed,
-            overrides={**shared, **variant.get("overrides", {})},
-            **shown,
+            overrides={**shared, **own, **variant.get("overrides", {})},
+            paper=variant.get("paper"),
         )
+
+
+def _experiment(row: Row) -> tuple[Any, ...]:
+    """What makes two rows the same experiment, whatever they are called."""
+    return row.dataset, row.recipe, row.backbone, row.seed, tuple(sorted(row.overrides.items()))

@@ -44,8 +44,8 @@ def results_page(results: dict[str, Result]) -> str:
 
 
 def readme_block(results: dict[str, Result]) -> str:
-    """The README's table: the rows that stand alone."""
-    rows = [row for row in table_rows() if row.group in _SINGLE]
+    """The README's table: the rows that stand alone and have been run."""
+    rows = [row for row in table_rows() if row.group in _SINGLE and row.name in results]
     return "\n".join(_alone(rows, results))
 
 
@@ -59,18 +59,19 @@ def replace_block(text: str, block: str, where: object = None) -> str:
 
 
 def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
-    yield _line(("dataset", "method", "backbone", "ranked among", *_METRICS))
-    yield _line(("---",) * 4 + ("---:",) * 4)
+    yield _line(("dataset", "method", "backbone", "ranked among", "epochs", *_METRICS))
+    yield _line(("---",) * 4 + ("---:",) * 5)
     for row in rows:
         start = (row.dataset, row.label, row.backbone)
         result = results.get(row.name)
         if result is None:
-            yield _line((*start, NOT_YET, *_cells([], row)))
+            yield _line((*start, NOT_YET, "", *_cells([], row)))
         else:
             for evaluation in (result, *result.also):
                 # A row that names a sample is compared with the paper by that sample only.
                 compared = bool(row.sampled) == ("sampled" in evaluation.candidates)
-                yield _line((*start, evaluation.candidates, *_cells([evaluation], row if compared else None)))
+                cells = _cells([evaluation], row if compared else None)
+                yield _line((*start, evaluation.candidates, f"{result.epochs:.3g}", *cells))
 
 
 def _compared(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:

@@ -32,8 +32,13 @@ def make_config(
     `graph` to leave the settings for it out.
     """
     tree = merge(_read(recipe), {"recipe": recipe})
-    if graph and (FOLDER / "graphs" / f"{graph.lower()}.toml").is_file():
-        tree = merge(merge(tree, _read(f"graphs/{graph.lower()}")), {"applied": graph})
+    for name in (
+        f"graphs/{recipe}/{(graph or '').lower()}",
+        f"graphs/{(graph or '').lower()}",
+    ):  # the recipe's own first
+        if (FOLDER / f"{name}.toml").is_file():
+            tree = merge(merge(tree, _read(name)), {"applied": graph})
+            break
     return build(Config, merge(tree, parse(Config, overrides or {})))
 
 
