@@ -21,7 +21,9 @@ def line_with(text, *parts):
 
 def test_without_results_every_row_says_so_and_shows_the_paper_s():
     page = results_page({})
-    assert f"{NOT_YET} |  | – / 0.694 | – / 0.626 | – / 0.743 | – / 0.833 |" in line_with(page, "WN18RR", "| SATKGC |", "all-mpnet-base-v2", NOT_YET)
+    assert f"{NOT_YET} |  | – / 0.694 | – / 0.626 | – / 0.743 | – / 0.833 |" in line_with(
+        page, "WN18RR", "| SATKGC |", "all-mpnet-base-v2", NOT_YET
+    )
     assert f"WN18RR, minilm: {NOT_YET}." in page
 
 

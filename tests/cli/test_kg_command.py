@@ -88,6 +88,11 @@ def test_list_names_every_graph() -> None:
     for entry in CATALOGUE:
         assert entry.name in result.stdout
     assert "bundled" in result.stdout
+    graphs = {graph.pop("name"): graph for graph in json.loads(run("list", "--json").stdout)}
+    assert graphs.keys() == {entry.name for entry in CATALOGUE}
+    counts = graphs["wordnet-sample"]
+    assert counts.pop("from") in ("bundled", "cached")
+    assert Counts(**counts) == catalogue.find("wordnet-sample").counts
 
 
 def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,11 +148,21 @@ def inspect_(
 
 
 @kg.command("list")
-def list_() -> None:
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="Print names, counts and whereabouts as JSON.")] = False,
+) -> None:
     """List the graphs that can be named wherever a graph is expected."""
-    from satkgc.cli.kg_tables import print_catalogue
+    from dataclasses import asdict
 
-    print_catalogue()
+    from satkgc.cli.kg_tables import print_catalogue
+    from satkgc.kg import catalogue
+    from satkgc.kg.entries import CATALOGUE
+
+    if as_json:
+        graphs = [{"name": e.name, **asdict(e.counts), "from": catalogue.whereabouts(e)} for e in CATALOGUE]
+        typer.echo(json.dumps(graphs, indent=2, ensure_ascii=False))
+    else:
+        print_catalogue()
 
 
 @kg.command()
