@@ -56,6 +56,12 @@ def test_the_authors_settings_for_a_graph(graph, triples, batch, rate, steps):
     assert (config.text.hide, config.objective.popularity) == ("answer", 0)  # and none of ours is laid over them
 
 
+def test_what_is_ours_is_in_every_recipe_but_the_authors():
+    popularity = {name: make_config(name).objective.popularity for name in recipe_names()}
+    assert popularity.pop("satkgc-authors") == 0
+    assert set(popularity.values()) == {0.5}
+
+
 def test_settings_for_a_graph_are_laid_over_a_recipe():
     config = make_config("simkgc", graph="FB15k-237")
     assert (config.applied, config.sampling.sampler, config.sampling.batch_size) == ("FB15k-237", "random", 3072)
