@@ -28,7 +28,7 @@ layers: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 
 demo: setup
 	$(BIN)/python examples/demo.py
