@@ -43,6 +43,14 @@ def test_masks_weights_and_proximity_are_those_of_the_triples(task):
     assert relations.head_closeness.tolist() == pytest.approx(near)
 
 
+def test_popularity_counts_every_triple_a_tail_is_an_end_of(task):
+    assert task.samples().relations.tail_log_counts is None  # off in this task
+    collate = Collate(task.kg, task.texts, ObjectiveConfig(popularity=0.5), task.towers.pack)
+    ends = task.kg.train[:, [0, 2]].ravel().tolist()
+    expected = [np.log(ends.count(tail)) for _, _, tail in samples_of(task)]
+    assert collate(task.batch).relations.tail_log_counts.tolist() == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_sample_finds_the_vectors_of_its_own_texts(task):
     samples = task.samples(chunk_tokens=64)
     texts = {}
