@@ -17,6 +17,7 @@ def model_card(run: Run, metrics: dict[str, Any], objective: Objective) -> str:
         "batches": f"{config.sampling.sampler}, {config.sampling.batch_size} samples",
         "proximity": config.objective.proximity,
         "frequency weights": "on" if config.objective.frequency else "off",
+        "correction for common answers": f"popularity {config.objective.popularity:g}",
         "backbone": f"{config.encoder.backbone}{' (tied)' if config.encoder.tied else ''}",
     }
     settings = "\n".join(f"| {name} | {value} |" for name, value in flat(asdict(config)).items())
