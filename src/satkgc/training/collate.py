@@ -63,7 +63,7 @@ class Collate:
         # Derived lookups are built here and not by the first batches, several of which may ask at once.
         self.known = kg.known_train
         self.degree = kg.adjacency.degree
-        self.log_counts = np.log(np.maximum(answer_counts(kg), 1)).astype(np.float32)  # (E,)
+        self.log_counts = np.log(np.maximum(answer_counts(kg), 1)).astype(np.float32) if config.popularity else None
         self.shown = joined_otherwise(kg.adjacency, len(kg.train)) if texts.config.hide == "edge" else None
 
     def __call__(self, batch: Batch) -> Samples:
@@ -108,7 +108,7 @@ class Collate:
         if config.frequency:
             parts["tail_weights"] = frequency_weights(self.kg, tails)
             parts["head_weights"] = frequency_weights(self.kg, heads)
-        if config.popularity:
+        if self.log_counts is not None:
             parts["tail_log_counts"] = self.log_counts[tails]
         return Relations(**{name: self._tensor(part) for name, part in parts.items()})
 

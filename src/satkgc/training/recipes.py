@@ -32,10 +32,8 @@ def make_config(
     `graph` to leave the settings for it out.
     """
     tree = merge(_read(recipe), {"recipe": recipe})
-    for name in (
-        f"graphs/{recipe}/{(graph or '').lower()}",
-        f"graphs/{(graph or '').lower()}",
-    ):  # the recipe's own first
+    known = (graph or "").lower()
+    for name in (f"graphs/{recipe}/{known}", f"graphs/{known}"):  # the recipe's own settings for the graph come first
         if (FOLDER / f"{name}.toml").is_file():
             tree = merge(merge(tree, _read(name)), {"applied": graph})
             break
