@@ -20,12 +20,14 @@ def test_a_result_comes_back_as_it_was_and_the_same_bytes_twice(tmp_path):
         tail=metrics(0.7),
         both=metrics(0.6),
     )
-    one = result("fb15k-237n-satkgc", valid_mrr=0.25, also=[sampled])
+    odd = {"relation": {"a { b [ \n c": {"both": metrics(0.6)}, " d ]\n}": {"both": metrics(0.5)}}}
+    one = result("fb15k-237n-satkgc", valid_mrr=0.25, also=[sampled], breakdown=odd)
     file = save_result(one, tmp_path / "results")
     text = file.read_text()
     assert load_results(tmp_path / "results") == {"fb15k-237n-satkgc": one}
     save_result(load_results(tmp_path / "results")["fb15k-237n-satkgc"], tmp_path / "results")
     assert file.read_text() == text
+    assert len([line for line in text.splitlines() if '"mrr"' in line and '"hits@10"' in line]) == 8  # a line a set
     assert [path.name for path in file.parent.iterdir()] == ["fb15k-237n-satkgc.json"]
 
 

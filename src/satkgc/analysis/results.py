@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,9 @@ class Result(Evaluation):
 
     def to_json(self) -> str:
         """The file's text; figures to six digits, so that a file is the same wherever it is written."""
-        return json.dumps(_rounded(asdict(self)), indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(_rounded(asdict(self)), indent=1, ensure_ascii=False)
+        # One set of figures a line: a file has hundreds of them. Strings hold no line ends, so that none is changed.
+        return re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda innermost: re.sub(r"\s*\n\s*", " ", innermost[0]), text) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: object = None) -> Result:
