@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from little_world import little_world, write_run
+from transformers import AutoTokenizer
 
 from satkgc.completion.export import export
 from satkgc.completion.export.strings import entity_strings, relation_strings
 from satkgc.errors import SatkgcError
+from satkgc.text import TextConfig, Texts
 from satkgc.training import Run
 
 pytest_plugins = ["world"]
@@ -38,6 +40,18 @@ def own_vectors(run):
     )
 
 
+@pytest.mark.parametrize("by_relation", [False, True])
+def test_strings_are_what_the_towers_read(tiny_backbone, by_relation):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_backbone)
+    config = TextConfig(neighbour_relations=by_relation, neighbours=2, max_tokens=400)
+    kg = little_world()
+    strings = list(entity_strings(kg, config, tokenizer.sep_token))
+    assert any(" ; inverse " in text for text in strings) == by_relation
+    read = Texts(kg, tokenizer, config).entities(range(kg.num_entities))
+    rows = [read.ids[a:b].tolist() for a, b in zip(read.ptr, read.ptr[1:], strict=False)]
+    assert tokenizer(strings, truncation=True, max_length=400)["input_ids"] == rows
+
+
 def test_sentence_transformers_gives_the_same_vectors(pooled, tmp_path):
     sentence_transformers = pytest.importorskip("sentence_transformers")
     facts = export(pooled, "sentence-transformers", tmp_path / "st")
@@ -54,8 +68,6 @@ def test_sentence_transformers_gives_the_same_vectors(pooled, tmp_path):
 
 def test_onnx_gives_the_same_vectors(prepared, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
-    from transformers import AutoTokenizer
-
     facts = export(prepared, "onnx", tmp_path / "onnx")
     assert next(iter(facts.values())) < 1e-5
     pairs, queries, strings, entities = own_vectors(prepared)

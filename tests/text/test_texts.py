@@ -60,7 +60,9 @@ def worded_graph(seed: int = 0) -> KnowledgeGraph:
     )
 
 
-def whole_text(kg: KnowledgeGraph, tokenizer, config: TextConfig, entity: int, without: int | None) -> str:  # type: ignore[no-untyped-def]
+def whole_text(  # type: ignore[no-untyped-def]
+    kg: KnowledgeGraph, tokenizer, config: TextConfig, entity: int, without: int | None, by: int | None = None
+) -> str:
     """The entity's text as one string, written down from the rules and not from the code."""
     name, words = kg.entities.name(entity), kg.entities.description(entity).split()
     short = len(words) < config.short_words
@@ -71,11 +73,25 @@ def whole_text(kg: KnowledgeGraph, tokenizer, config: TextConfig, entity: int, w
         if description == name or description.startswith(name + " "):
             description = description[len(name) :].strip()
         text = f"{name}: {description}".strip()
-    if short:
-        others = {int(t) for h, _, t in kg.train if h == entity} | {int(h) for h, _, t in kg.train if t == entity}
-        listed = sorted(others - {entity, without})[: config.neighbours]
-        text = " ".join([text, *(kg.entities.name(other) for other in listed)])
+    if not short:
+        return text
+    joined = {(int(r), int(t)) for h, r, t in kg.train if h == entity}
+    joined |= {(int(r) + NUM_RELATIONS, int(h)) for h, r, t in kg.train if t == entity}
+    shown = sorted((d, other) for d, other in joined if other != entity and (other != without or by not in (None, d)))
+    if not config.neighbour_relations:
+        listed = sorted({other for _, other in shown})[: config.neighbours]
+        return " ".join([text, *(kg.entities.name(other) for other in listed)])
+    for d in dict.fromkeys(d for d, _ in shown):
+        names = [kg.entities.name(other) for e, other in shown if e == d]
+        text += f" ; {'inverse ' if d >= NUM_RELATIONS else ''}leaf of : {' , '.join(names[: config.neighbours])}"
     return text
+
+
+def first_relation(kg: KnowledgeGraph, entities, others):  # type: ignore[no-untyped-def]
+    """The first directed relation that joins each of the entities to its other one; 0 where there is none."""
+    both = np.concatenate([kg.train, kg.train[:, ::-1] + [0, NUM_RELATIONS, 0]])
+    found = {(h, t): r for h, r, t in sorted(both.tolist(), key=lambda triple: -triple[1])}
+    return np.array([found.get((int(e), int(o)), 0) for e, o in zip(entities, others, strict=True)])
 
 
 CONFIGS = {
@@ -84,6 +100,8 @@ CONFIGS = {
     "sep": TextConfig(entity_format="sep", neighbours=2),
     "whole descriptions": TextConfig(max_tokens=60, description_words=0, neighbours=0, short_words=0),
     "all neighbours": TextConfig(short_words=1000, neighbours=1000, max_tokens=120),
+    "by relation": TextConfig(neighbour_relations=True, neighbours=2, short_words=1000, max_tokens=120),
+    "by relation, narrow": TextConfig(neighbour_relations=True, description_words=4, short_words=1000),
 }
 
 
@@ -98,11 +116,14 @@ def test_equals_tokenising_the_whole_string(name: str, setting: str) -> None:
     degree = kg.adjacency.degree[heads]
     first = np.array([kg.adjacency.neighbours_of(h)[0] if d else 0 for h, d in zip(heads, degree, strict=True)])
     without = np.select([np.arange(len(heads)) % 3 == 0, np.arange(len(heads)) % 3 == 1], [-1, first], heads // 2)
-    queries = texts.queries(heads, directed, without=without)
-    entities = texts.entities(heads, without=without)
+    # Half of those who are left out are left out of one relation only.
+    by = np.where(np.arange(len(heads)) % 2, directed, first_relation(kg, heads, without))
+    hidden = {"without": without, "by": by} if config.neighbour_relations else {"without": without}
+    queries = texts.queries(heads, directed, **hidden)
+    entities = texts.entities(heads, **hidden)
     types = "token_type_ids" in tokenizer.model_input_names
     for i, (head, d) in enumerate(zip(heads, directed, strict=True)):
-        text = whole_text(kg, tokenizer, config, int(head), int(without[i]))
+        text = whole_text(kg, tokenizer, config, int(head), int(without[i]), int(by[i]) if "by" in hidden else None)
         relation = ("inverse " if d >= NUM_RELATIONS else "") + kg.relations.name(d % NUM_RELATIONS)
         for batch, pair, cut in ((queries, (text, relation), "only_first"), (entities, (text,), True)):
             expected = tokenizer(*pair, truncation=cut, max_length=config.max_tokens, return_token_type_ids=types)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -41,3 +42,35 @@ def test_a_mirrored_answer_is_listed_only_where_the_edge_alone_is_hidden(tiny_ba
     of_0, of_2 = (next(text for text in queries if f"[CLS] entity e{e}" in text) for e in (0, 2))
     assert ("entity e1" in of_0) == listed
     assert "entity e3" not in of_2
+
+
+def test_neighbours_named_by_relation_lack_the_asked_triple_and_nothing_else(tiny_backbone):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_backbone)
+    kg = random_graph(3, entities=9, triples=60)
+    named = TextConfig(hide="edge", neighbour_relations=True, neighbours=99, max_tokens=2000)
+    seen: list[str] = []
+
+    def pack(batch):
+        seen.extend(tokenizer.decode(batch.ids[a:b]) for a, b in zip(batch.ptr, batch.ptr[1:], strict=False))
+
+    def listed(text):
+        """An entity and the (relation, neighbour) pairs that its text names."""
+        entity, *groups = re.sub(r"\[CLS\] (.*?) \[SEP\].*", r"\1", text).split(" ; ")
+        pairs = (group.split(" : ") for group in groups)
+        return entity, {(relation, name) for relation, names in pairs for name in names.split(", ")}
+
+    collate = Collate(kg, Texts(kg, tokenizer, named), ObjectiveConfig(), pack)
+    relations = [f"{inverse}relation r{r}" for inverse in ("", "inverse ") for r in range(kg.num_relations)]
+    known = {e: set() for e in range(9)}
+    for h, r, t in kg.train.tolist():
+        known[h] |= {(r, t)}
+        known[t] |= {(r + kg.num_relations, h)}
+    for i, (h, r, t) in enumerate(kg.train.tolist()):
+        seen.clear()
+        collate(Batch(0, i, np.array([i], np.int32), np.zeros((1, 2), np.int32)))
+        expected = [
+            (f"entity e{e} :", {(relations[d], f"entity e{v}") for d, v in known[e] - {asked} if v != e})
+            for e, asked in ((h, (r, t)), (t, (r + kg.num_relations, h)))
+        ]
+        assert all(listed(text) in expected for text in seen), seen
+        assert all(one in map(listed, seen) for one in expected)

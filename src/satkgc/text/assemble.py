@@ -20,6 +20,7 @@ def _copy(source, start, stop, out, types, type_id, at, room):  # type: ignore[n
 def assemble(  # type: ignore[no-untyped-def]
     entities,  # (n,) int32
     without,  # (n,) int32 entity whose name may not be listed, or (0,)
+    by,  # (n,) int32 directed relation by which alone it may not be listed, or (0,) for all
     directed,  # (n,) int32 directed relations, or (0,) for entity texts
     text_ids,
     text_ptr,
@@ -28,6 +29,11 @@ def assemble(  # type: ignore[no-untyped-def]
     name_ptr,
     neighbour_ptr,
     neighbours,
+    joined,  # the directed relation to each of them, to be named, ascending for an entity; or (0,) for bare names
+    label_ids,
+    label_ptr,
+    mark_ids,  # of " ;", " :" and " ,"
+    mark_ptr,
     relation_ids,
     relation_ptr,
     before,
@@ -57,11 +63,23 @@ def assemble(  # type: ignore[no-untyped-def]
         if short[e] and max_neighbours > 0:
             listed = 0
             for j in range(neighbour_ptr[e], neighbour_ptr[e + 1]):
-                if listed == max_neighbours or room == 0:
+                if room == 0 or (listed == max_neighbours and len(joined) == 0):
                     break
+                if len(joined) > 0 and j > neighbour_ptr[e] and joined[j] != joined[j - 1]:
+                    listed = 0
                 v = neighbours[j]
-                if v == e or (len(without) > 0 and v == without[i]):
+                hidden = len(without) > 0 and v == without[i] and (len(by) == 0 or joined[j] == by[i])
+                if listed == max_neighbours or v == e or hidden:
                     continue
+                if len(joined) > 0:
+                    mark = 0 if listed == 0 else 2
+                    got = _copy(mark_ids, mark_ptr[mark], mark_ptr[mark + 1], ids, types, segments[1], at, room)
+                    if listed == 0:
+                        start, stop = label_ptr[joined[j]], label_ptr[joined[j] + 1]
+                        got += _copy(label_ids, start, stop, ids, types, segments[1], at + got, room - got)
+                        got += _copy(mark_ids, mark_ptr[1], mark_ptr[2], ids, types, segments[1], at + got, room - got)
+                    at += got
+                    room -= got
                 got = _copy(name_ids, name_ptr[v], name_ptr[v + 1], ids, types, segments[1], at, room)
                 at += got
                 room -= got

@@ -24,6 +24,8 @@ class TextConfig:
     """Words of a description that are read; 0 reads them all."""
     neighbours: int = 10
     """Names of training-graph neighbours that follow a short description, by ascending entity index; 0 adds none."""
+    neighbour_relations: bool = False
+    """Name neighbours by relation, so many for each: `; hypernym : dog , wolf ; inverse has part : pack`."""
     short_words: int = 20
     """A description with fewer words than this is short."""
     hide: Hide = "answer"

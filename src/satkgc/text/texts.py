@@ -20,11 +20,13 @@ from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig
 from satkgc.text.template import Template
 from satkgc.text.tokens import TokenBatch
-from satkgc.text.wording import entity_text, relation_text
+from satkgc.text.wording import entity_text, relation_label, relation_text
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
-NOBODY = np.zeros(0, np.int64), np.zeros(0, np.int32)  # no neighbours, in the types of those there are
+# Neighbours: where those of an entity begin, who they are, and by which directed relations, or nothing for bare names.
+_Near = tuple[Int64, Int32, Int32]
+NOBODY: _Near = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 for _array in NOBODY:
     _array.flags.writeable = False
 
@@ -41,7 +43,7 @@ class Texts:
     """Texts of a graph's entities, names and directed relations as tokens, and the batches made of them.
 
     At evaluation the neighbours listed are those of the training graph; in training `without` names, for each row,
-    the answer, which must not be among them.
+    the answer, which must not be among them; where they are listed by relation, `by` hides it under that one only.
     """
 
     def __init__(self, kg: KnowledgeGraph, tokenizer: Any, config: TextConfig | None = None) -> None:
@@ -65,40 +67,55 @@ class Texts:
             names = (f" {name.strip()}" for name in _strings(kg.entities.names)) if config.neighbours else ()
             self._names = self._tokenise(counted(names))
         self._relations = self._tokenise(_relation_texts(kg.relations, config), cut=False)
-        self._neighbours = (kg.adjacency.neighbour_ptr, kg.adjacency.neighbours) if config.neighbours else NOBODY
+        self._labels = self._tokenise(_relation_labels(kg.relations) if config.neighbour_relations else ())
+        self._marks = self._tokenise((" ;", " :", " ,"))
+        self._neighbours = _neighbours(kg, config)
         self._check_relations(kg.relations)
 
-    def queries(self, entities: Any, directed: Any, without: Any = None) -> TokenBatch:
+    def queries(self, entities: Any, directed: Any, without: Any = None, by: Any = None) -> TokenBatch:
         """Texts of (entity, directed relation): the head's text, then the relation's as the second segment."""
-        return self._assemble(self._texts, self._short, self._neighbours, entities, directed, without)
+        return self._assemble(self._texts, self._short, self._neighbours, entities, directed, without, by)
 
-    def entities(self, entities: Any, without: Any = None) -> TokenBatch:
+    def entities(self, entities: Any, without: Any = None, by: Any = None) -> TokenBatch:
         """Texts of entities."""
-        return self._assemble(self._texts, self._short, self._neighbours, entities, None, without)
+        return self._assemble(self._texts, self._short, self._neighbours, entities, None, without, by)
 
     def new_entities(self, entities: Sequence[tuple[str, str]], directed: Any = None) -> TokenBatch:
         """Texts of (name, description) pairs the graph never had; with `directed`, of queries about them."""
         sep = self.tokenizer.sep_token or ""
         texts = [entity_text(name, description, self.config, sep)[0] for name, description in entities]
         nobody = np.zeros(len(texts), np.bool_)
-        return self._assemble(self._tokenise(texts), nobody, NOBODY, np.arange(len(texts)), directed, None)
+        return self._assemble(self._tokenise(texts), nobody, NOBODY, np.arange(len(texts)), directed)
 
     def new_entity(self, name: str, description: str = "") -> TokenBatch:
         """The text of one entity the graph never had."""
         return self.new_entities([(name, description)])
 
     def _assemble(
-        self, texts: _Ragged, short: Any, neighbours: Any, entities: Any, directed: Any, without: Any
+        self,
+        texts: _Ragged,
+        short: Any,
+        neighbours: _Near,
+        entities: Any,
+        directed: Any,
+        without: Any = None,
+        by: Any = None,
     ) -> TokenBatch:
         template = self._one if directed is None else self._two
+        if not len(neighbours[2]):  # bare names: nothing says by which relation
+            by = None
         ids, ptr, types = assemble(
-            *(NONE if a is None else np.array(a, np.int32) for a in (entities, without, directed)),
+            *(NONE if a is None else np.array(a, np.int32) for a in (entities, without, by, directed)),
             texts.ids,
             texts.ptr,
             short,
             self._names.ids,
             self._names.ptr,
             *neighbours,
+            self._labels.ids,
+            self._labels.ptr,
+            self._marks.ids,
+            self._marks.ptr,
             self._relations.ids,
             self._relations.ptr,
             template.before,
@@ -144,6 +161,21 @@ class Texts:
             )
 
 
+def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> _Near:
+    if not config.neighbours:
+        return NOBODY
+    if not config.neighbour_relations:
+        return kg.adjacency.neighbour_ptr, kg.adjacency.neighbours, NONE
+    known = kg.known_train
+    degrees = np.diff(known.head_ptr), np.diff(known.tail_ptr)
+    owner = np.concatenate([np.repeat(np.arange(kg.num_entities), degree) for degree in degrees])
+    order = np.argsort(owner, kind="stable")  # outgoing triples come first, as their relations do
+    joined = np.concatenate([known.head_relations, known.tail_relations + kg.num_relations])[order]
+    others = np.concatenate([known.head_tails, known.tail_heads])[order]
+    ptr = np.concatenate([[0], np.cumsum(degrees[0] + degrees[1])])
+    return ptr.astype(np.int64), others.astype(np.int32), joined.astype(np.int32)
+
+
 def _strings(column: Any) -> Iterator[str]:
     """An Arrow column's values, a slice at a time: millions are never Python strings at once."""
     for start in range(0, len(column), CHUNK):
@@ -154,3 +186,9 @@ def _relation_texts(relations: Vocabulary, config: TextConfig) -> list[str]:
     """All 2R directed relations, the inverse ones after the others."""
     pairs = list(zip(relations.ids.to_pylist(), relations.names.to_pylist(), strict=True))
     return [relation_text(id, name, config, inverse) for inverse in (False, True) for id, name in pairs]
+
+
+def _relation_labels(relations: Vocabulary) -> list[str]:
+    """The same to list neighbours by; each follows a space, as their names do."""
+    pairs = list(zip(relations.ids.to_pylist(), relations.names.to_pylist(), strict=True))
+    return [f" {relation_label(id, name, inverse)}" for inverse in (False, True) for id, name in pairs]

@@ -34,3 +34,9 @@ def relation_text(id: str, name: str, config: TextConfig, inverse: bool = False)
         groups = [" ".join(group.strip(".").split("_")).strip() for group in id.split("/")]
         text = " ".join(dict.fromkeys(group for group in reversed(groups) if group))  # each word group once
     return INVERSE + text if inverse else text
+
+
+def relation_label(id: str, name: str, inverse: bool = False) -> str:
+    """A relation's name where neighbours are listed by it; of an id like `/people/person/profession` the leaf alone."""
+    text = id.rsplit("/", 1)[-1].replace("_", " ") if id.startswith("/") else name
+    return INVERSE + text.strip() if inverse else text.strip()

@@ -64,7 +64,9 @@ class Collate:
         self.known = kg.known_train
         self.degree = kg.adjacency.degree
         self.log_counts = np.log(np.maximum(answer_counts(kg), 1)).astype(np.float32) if config.popularity else None
-        self.shown = joined_otherwise(kg.adjacency, len(kg.train)) if texts.config.hide == "edge" else None
+        edge, exact = texts.config.hide == "edge", texts.config.neighbour_relations
+        self.shown = joined_otherwise(kg.adjacency, len(kg.train)) if edge and not exact else None
+        self.exact = edge and exact  # neighbours are named by relation, so that the triple itself can be left out
 
     def __call__(self, batch: Batch) -> Samples:
         """Texts, masks, weights and proximity of one batch."""
@@ -74,13 +76,9 @@ class Collate:
         tails = np.concatenate([tail, head])  # (B,)
         directed = np.concatenate([relation, relation + kg.num_relations])  # (B,)
 
-        # Neighbour names in a text must not give the other end of the triple away.
-        hidden_tails, hidden_heads = tails, heads
-        if self.shown is not None:
-            shown = np.tile(self.shown[batch.triples], 2)  # (B,)
-            hidden_tails, hidden_heads = np.where(shown, -1, tails), np.where(shown, -1, heads)
-        queries, query_of = self.texts.queries(heads, directed, without=hidden_tails).unique()
-        answers, answer_of = self.texts.entities(tails, without=hidden_heads).unique()
+        hidden_tails, hidden_heads = self._hidden(batch, heads, directed, tails)
+        queries, query_of = self.texts.queries(heads, directed, **hidden_tails).unique()
+        answers, answer_of = self.texts.entities(tails, **hidden_heads).unique()
         chunks = plan(queries.lengths, answers.lengths, self.chunk_tokens, self.ranks.world)
         query_places = self._tensor(places(chunks, True, len(queries))[query_of])
         tail_places = self._tensor(places(chunks, False, len(answers))[answer_of])
@@ -90,6 +88,15 @@ class Collate:
         ]
         relations = self._relations(batch, heads, directed, tails)
         return Samples(batch.step, chunks, query_places, tail_places, relations)
+
+    def _hidden(self, batch: Batch, heads: Any, directed: Any, tails: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the neighbours named in a text must not give away: in a query its tail, in a tail's text the head."""
+        if self.shown is not None:
+            shown = np.tile(self.shown[batch.triples], 2)  # (B,)
+            heads, tails = np.where(shown, -1, heads), np.where(shown, -1, tails)
+        if self.exact:
+            return {"without": tails, "by": directed}, {"without": heads, "by": np.roll(directed, len(batch.triples))}
+        return {"without": tails}, {"without": heads}
 
     def _relations(self, batch: Batch, heads: Any, directed: Any, tails: Any) -> Relations:
         config = self.config

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from satkgc.kg import KnowledgeGraph
+from satkgc.kg.vocabulary import Int32
 from satkgc.text import TextConfig
-from satkgc.text.wording import entity_text, relation_text
+from satkgc.text.wording import entity_text, relation_label, relation_text
 
 
 def entity_strings(
@@ -19,9 +20,7 @@ def entity_strings(
     for entity in range(start, stop):
         text, short = entity_text(kg.entities.name(entity), kg.entities.description(entity), config, sep)
         if short and config.neighbours:
-            near = kg.adjacency.neighbours_of(entity)
-            near = near[near != entity][: config.neighbours]
-            text = " ".join([text, *(kg.entities.name(int(v)).strip() for v in near)])
+            text = " ".join([text, *_neighbours(kg, config, entity)])
         yield text
 
 
@@ -43,3 +42,17 @@ def sample_pairs(
         (next(entity_strings(kg, config, sep, e, e + 1)), relations[d]) for e, d in zip(entities, directed, strict=True)
     ]
     return pairs, list(zip(entities, directed, strict=True))
+
+
+def _neighbours(kg: KnowledgeGraph, config: TextConfig, entity: int) -> Iterator[str]:
+    def names(near: Int32) -> list[str]:
+        return [kg.entities.name(int(v)).strip() for v in near[near != entity][: config.neighbours]]
+
+    if not config.neighbour_relations:
+        yield from names(kg.adjacency.neighbours_of(entity))
+        return
+    for directed in range(2 * kg.num_relations):
+        if listed := names(kg.known_train.answers(entity, directed)):
+            relation, inverse = directed % kg.num_relations, directed >= kg.num_relations
+            label = relation_label(kg.relations.id(relation), kg.relations.name(relation), inverse)
+            yield f"; {label} : {' , '.join(listed)}"
