@@ -9,6 +9,7 @@ import pytest
 
 from satkgc.errors import SatkgcError
 from satkgc.training import Config, make_config, recipe_names
+from satkgc.training.recipes import FOLDER
 from satkgc.training.settings import build, flat, merge, names_of
 
 
@@ -44,6 +45,7 @@ def test_samplers_differ_from_the_full_method_in_sampling_alone():
     [
         ("WN18RR", 86_835, 1024, 5e-5, 50 * (86_835 // 512)),
         ("FB15k-237", 272_115, 3072, 1e-5, 30 * (272_115 // 1536)),
+        ("FB15k-237N", 87_282, 3072, 1e-5, 30 * (87_282 // 1536)),
         ("Wikidata5M-transductive", 20_614_279, 1024, 3e-5, 2 * (20_614_279 // 512)),
     ],
 )
@@ -53,7 +55,12 @@ def test_the_authors_settings_for_a_graph(graph, triples, batch, rate, steps):
     assert config.total_steps(triples) == steps
     assert config.applied == graph
     assert config.objective.proximity == "negatives"  # the recipe's own choices stay
-    assert (config.text.hide, config.objective.popularity) == ("answer", 0)  # and none of ours is laid over them
+
+
+@pytest.mark.parametrize("graph", sorted(file.stem for file in (FOLDER / "graphs").glob("*.toml")))
+def test_nothing_of_ours_is_laid_over_the_authors_recipe(graph):
+    config = make_config("satkgc-authors", graph=graph)
+    assert (config.applied, config.text.hide, config.objective.popularity) == (graph, "answer", 0)
 
 
 def test_what_is_ours_is_in_every_recipe_but_the_authors():

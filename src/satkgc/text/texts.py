@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -66,8 +66,10 @@ class Texts:
             # A name among others follows a space, which some tokenizers make part of the token.
             names = (f" {name.strip()}" for name in _strings(kg.entities.names)) if config.neighbours else ()
             self._names = self._tokenise(counted(names))
-        self._relations = self._tokenise(_relation_texts(kg.relations, config), cut=False)
-        self._labels = self._tokenise(_relation_labels(kg.relations) if config.neighbour_relations else ())
+        worded = _directed(kg.relations, lambda id, name, inverse: relation_text(id, name, config, inverse))
+        self._relations = self._tokenise(worded, cut=False)
+        labels = _directed(kg.relations, relation_label) if config.neighbour_relations else ()
+        self._labels = self._tokenise(f" {label}" for label in labels)
         self._marks = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
         self._check_relations(kg.relations)
@@ -182,13 +184,7 @@ def _strings(column: Any) -> Iterator[str]:
         yield from column.slice(start, CHUNK).to_pylist()
 
 
-def _relation_texts(relations: Vocabulary, config: TextConfig) -> list[str]:
-    """All 2R directed relations, the inverse ones after the others."""
+def _directed(relations: Vocabulary, wording: Callable[[str, str, bool], str]) -> list[str]:
+    """Texts of all 2R directed relations, the inverse ones after the others."""
     pairs = list(zip(relations.ids.to_pylist(), relations.names.to_pylist(), strict=True))
-    return [relation_text(id, name, config, inverse) for inverse in (False, True) for id, name in pairs]
-
-
-def _relation_labels(relations: Vocabulary) -> list[str]:
-    """The same to list neighbours by; each follows a space, as their names do."""
-    pairs = list(zip(relations.ids.to_pylist(), relations.names.to_pylist(), strict=True))
-    return [f" {relation_label(id, name, inverse)}" for inverse in (False, True) for id, name in pairs]
+    return [wording(id, name, inverse) for inverse in (False, True) for id, name in pairs]
