@@ -20,7 +20,7 @@ def test_a_result_comes_back_as_it_was_and_the_same_bytes_twice(tmp_path):
         tail=metrics(0.7),
         both=metrics(0.6),
     )
-    odd = {"relation": {"a { b [ \n c": {"both": metrics(0.6)}, " d ]\n}": {"both": metrics(0.5)}}}
+    odd = {"relation": {"a { b [ \n c": {"both": metrics(0.6)}, "[two  \n words] d ]\n}": {"both": metrics(0.5)}}}
     one = result("fb15k-237n-satkgc", valid_mrr=0.25, also=[sampled], breakdown=odd)
     file = save_result(one, tmp_path / "results")
     text = file.read_text()
