@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tasks import Task
 
 from satkgc.objective import ObjectiveConfig
 from satkgc.sampling import SamplingConfig, Stream, make_sampler
+from satkgc.text import TextConfig, Texts
 from satkgc.training.batches import Batches
 from satkgc.training.collate import Collate
 
@@ -65,6 +67,21 @@ def test_a_sample_finds_the_vectors_of_its_own_texts(task):
     ):
         for i in range(len(samples)):
             assert texts[int(place[i])] == tuple(batch.ids[batch.ptr[i] : batch.ptr[i + 1]].tolist())
+
+
+def test_neighbours_are_left_out_by_step_and_sample(task):
+    config = TextConfig(neighbours=1000, short_words=1000, max_tokens=64, neighbour_dropout=0.5)
+    texts = Texts(task.kg, task.towers.tokenizer, config)
+    collate = Collate(task.kg, texts, ObjectiveConfig(), task.towers.pack)
+
+    def ids(step):
+        return [chunk.packed.ids.tolist() for chunk in collate(replace(task.batch, step=step)).chunks[0]]
+
+    assert ids(3) == ids(3)  # a run that is resumed sees what it would have seen
+    assert ids(3) != ids(4)
+    whole = Collate(task.kg, Texts(task.kg, task.towers.tokenizer, replace(config, neighbour_dropout=0.0)),
+                    ObjectiveConfig(), task.towers.pack)(task.batch)  # fmt: skip
+    assert sum(map(len, ids(3))) < sum(chunk.packed.ids.numel() for chunk in whole.chunks[0])
 
 
 @pytest.mark.parametrize(("rule", "distances"), [("sum", "graph"), ("exact", "pairs")])

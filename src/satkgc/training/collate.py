@@ -77,8 +77,9 @@ class Collate:
         directed = np.concatenate([relation, relation + kg.num_relations])  # (B,)
 
         hidden_tails, hidden_heads = self._hidden(batch, heads, directed, tails)
-        queries, query_of = self.texts.queries(heads, directed, **hidden_tails).unique()
-        answers, answer_of = self.texts.entities(tails, **hidden_heads).unique()
+        salts = self._salts(batch.step, len(heads))
+        queries, query_of = self.texts.queries(heads, directed, **hidden_tails, salt=salts[0]).unique()
+        answers, answer_of = self.texts.entities(tails, **hidden_heads, salt=salts[1]).unique()
         chunks = plan(queries.lengths, answers.lengths, self.chunk_tokens, self.ranks.world)
         query_places = self._tensor(places(chunks, True, len(queries))[query_of])
         tail_places = self._tensor(places(chunks, False, len(answers))[answer_of])
@@ -97,6 +98,14 @@ class Collate:
         if self.exact:
             return {"without": tails, "by": directed}, {"without": heads, "by": np.roll(directed, len(batch.triples))}
         return {"without": tails}, {"without": heads}
+
+    def _salts(self, step: int, samples: int) -> tuple[Any, Any]:
+        """What draws the neighbours left out of each text: no two texts of a run have the same."""
+        if not self.texts.config.neighbour_dropout:
+            return None, None
+        rows = np.arange(2 * samples, dtype=np.uint64) + np.uint64(2 * samples * step)
+        rows <<= np.uint64(20)  # the places of an entity's neighbours come below
+        return rows[:samples], rows[samples:]
 
     def _relations(self, batch: Batch, heads: Any, directed: Any, tails: Any) -> Relations:
         config = self.config
