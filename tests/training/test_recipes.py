@@ -69,6 +69,13 @@ def test_what_is_ours_is_in_every_recipe_but_the_authors():
     assert set(popularity.values()) == {0.5}
 
 
+def test_a_recipe_s_own_settings_for_a_graph_come_over_it():
+    text = make_config("neighbours").text
+    assert (text.neighbour_relations, text.hide, text.max_tokens) == (True, "edge", 100)
+    text = make_config("neighbours", graph="FB15k-237").text
+    assert (text.neighbour_relations, text.hide, text.neighbours) == (True, "answer", 2)
+
+
 def test_settings_for_a_graph_are_laid_over_a_recipe():
     config = make_config("simkgc", graph="FB15k-237")
     assert (config.applied, config.sampling.sampler, config.sampling.batch_size) == ("FB15k-237", "random", 3072)
