@@ -167,6 +167,29 @@ def test_compiled_layers_drop_the_same_with_and_without_gradients(families) -> N
     assert counter.frame_count == graphs, "other sizes must not compile again"
 
 
+def test_compiled_layers_keep_only_what_matrix_products_made(families) -> None:  # type: ignore[no-untyped-def]
+    from satkgc.encoder.block import block
+
+    torch.compiler.reset()
+    towers = Towers.create(EncoderConfig(backbone=str(families["mpnet"]), dropout=0.2, tied=True)).train()
+    backend = "aot_eager_decomp_partition"  # divides the graph as the real one does, and runs it as it is
+    towers.query._block, towers.query.compile_when = torch.compile(block, backend=backend), "on"
+    batch, config = random_batch(types=False), towers.query.model.config
+    kept: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.ndim == 2 and len(tensor) == len(batch.ids):
+            kept[tensor.data_ptr()] = tensor.nbytes
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        towers.queries(batch)
+    widths = sum(kept.values()) / (4 * config.hidden_size * len(batch.ids) * config.num_hidden_layers)
+    # x, 3 of q, k, v, what attention gave and its projection, the inner layer before GELU, the projection of it.
+    inner = config.intermediate_size / config.hidden_size
+    assert widths < 7 + inner
+
+
 def test_compiled_dropout_is_a_fair_coin() -> None:
     from satkgc.encoder.block import scramble, threshold
 
