@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from satkgc.cli import app, main
+from satkgc.completion import NewEntity, Role
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "completion"))
 pytest_plugins = ["world"]
@@ -73,6 +74,11 @@ def test_an_entity_in_words(prepared, completer):
     pair = json.loads(run("complete", prepared, *words, "--head", "Q1").stdout)
     assert {a["id"] for a in pair} == {"born_in", "capital_of", "knows", "near"}
     assert pair != json.loads(run("complete", prepared, *words, "--tail", "Q1").stdout)
+    facts = ["--new-fact", "? | near | Q4", "--new-fact", "Q5|knows|?"]
+    told = json.loads(run("complete", prepared, *words, *facts, "--relation", "near", "--k", "90").stdout)
+    new = NewEntity("bora", "a town", facts=(Role("near", "head", "Q4"), Role("knows", "tail", "Q5")))
+    assert [a["score"] for a in told] == pytest.approx([a.score for a in completer.tails(new, "near", k=90)], abs=1e-5)
+    assert [a["id"] for a in told if a["known"]] == ["Q4"]
 
 
 def test_a_file_of_questions(prepared, tmp_path):
@@ -116,6 +122,10 @@ def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
         (["--head", "Q1", "--relation", "near", "--k", "0"], "ask for 1 to 1000 answers"),
         (["--head", "Q1", "--relation", "near", "--heads-of", "near", "--tails-of", "near"], "give one of them"),
         (["--head", "Q1", "--tail", "Q2", "--new-name", "x"], "leave the one out that it stands for"),
+        (["--new-name", "x", "--new-fact", "? | near", "--relation", "near"], "is no triple with one ?; write"),
+        (["--new-name", "x", "--new-fact", "Q1 | near | Q2", "--relation", "near"], "is no triple with one ?; write"),
+        (["--new-name", "x", "--new-fact", "? | near | Qx", "--relation", "near"], "unknown entity 'Qx'"),
+        (["--head", "Q1", "--new-fact", "? | near | Q2", "--relation", "near"], "--new-fact without --new-name"),
         (["--head", "Q1", "--relation", "near", "--out", "x"], "--out is for a file of questions"),
         (["--head", "Q1", "--questions", "q.tsv"], "a question and a file of questions at once"),
         (["--questions", "none.tsv"], "none.tsv: cannot read the questions"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from satkgc.completion import Answer, Completer, NewEntity, Question, Role
 from satkgc.errors import SatkgcError
+from satkgc.text import Texts
 
 pytest_plugins = ["world"]
 
@@ -143,6 +146,52 @@ def test_new_text_that_repeats_an_entity_is_answered_alike(completer):
     entities = completer.asker.towers.encode_entities(stored.entities(np.arange(kg.num_entities)))
     agree(a, entities @ vector, set(range(90)), 90)
     assert not any(answer.known for answer in a)
+
+
+def facts_of(kg, entity):
+    """The training triples that join an entity to others, as roles that it has."""
+    triples = [(h, kg.relations.id(r), t) for h, r, t in kg.train.tolist() if h != t]
+    out = [Role(r, "head", kg.entities.id(t)) for h, r, t in triples if h == entity]
+    return out + [Role(r, "tail", kg.entities.id(h)) for h, r, t in triples if t == entity]
+
+
+@pytest.mark.parametrize("by_relation", [False, True])
+def test_a_new_entity_with_an_old_one_s_facts_is_answered_like_it(completer, by_relation, monkeypatch):
+    asker, kg = completer.asker, completer.kg
+    if by_relation:
+        config = replace(asker.texts.config, neighbour_relations=True, max_tokens=60)
+        monkeypatch.setattr(asker, "texts", Texts(kg, asker.towers.tokenizer, config))
+    for entity in (1, 5, 33):
+        assert len(kg.entities.description(entity).split()) < 20, "too long for neighbours: the test shows nothing"
+        facts = facts_of(kg, entity)
+        new = NewEntity(kg.entities.name(entity), kg.entities.description(entity), facts=tuple(facts[::-1]))
+        bare = NewEntity(new.name, new.description)
+        for relation in ("knows", "near"):
+            old = {a.id: a.score for a in completer.tails(f"Q{entity}", relation, k=91)}
+            like, unlike = ({a.id: a.score for a in completer.tails(e, relation, k=91)} for e in (new, bare))
+            assert [like[id] for id in old] == pytest.approx(list(old.values()), abs=1e-5)
+            assert [unlike[id] for id in old] != pytest.approx(list(old.values()), abs=1e-5)
+            known = {fact.other for fact in facts if (fact.relation, fact.side) == (relation, "head")}
+            assert {a.id for a in completer.tails(new, relation, k=91) if a.known} == known
+            assert not known & {a.id for a in completer.tails(new, relation, k=91, drop_known=True)}
+
+
+def test_facts_are_kept_by_an_added_entity_and_refused_where_they_are_wrong(prepared):
+    completer = Completer.load(prepared)
+    new = NewEntity("Zanzibar", "an island", facts=(Role("near", "tail", "Q4"),))
+    asked = [a.score for a in completer.heads("near", new, k=5)]
+    id = completer.add(new)
+    assert [a.score for a in completer.heads("near", id, k=91) if a.id != id][:5] == pytest.approx(asked, abs=1e-5)
+    assert [a.id for a in completer.heads("near", id, k=91) if a.known] == ["Q4"]
+    assert NewEntity("x", facts=[]) == NewEntity("x", facts=[])  # a list will do
+    assert completer.tails(NewEntity("x", facts=[Role("near", "head", "Q4")]), "near", k=1)
+    for wrong, message in ((Role("near", "head", "nobody"), "nobody"), (Role("nearr", "head", "Q4"), "nearr")):
+        for call in (lambda e: completer.tails(e, "near"), completer.add):
+            with pytest.raises(SatkgcError, match=message):
+                call(NewEntity("x", facts=(wrong,)))
+    for wrong in (Role("near", "head"), ("near", "Q4")):
+        with pytest.raises(SatkgcError, match="is no fact"):
+            NewEntity("x", facts=(wrong,))
 
 
 def test_an_added_entity_can_be_asked_about_and_can_be_an_answer(prepared):

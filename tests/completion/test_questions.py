@@ -51,7 +51,11 @@ def test_three_forms_one_meaning(tmp_path, name, text, lines):
 
 def test_objects_may_say_more(tmp_path):
     line = {
-        "head": {"name": "bora", "description": "a town"},
+        "head": {
+            "name": "bora",
+            "description": "a town",
+            "facts": [{"relation": "near", "side": "head", "other": "Q4"}],
+        },
         "relation": "near",
         "k": 7,
         "among": ["Q1", "Q2"],
@@ -60,7 +64,7 @@ def test_objects_may_say_more(tmp_path):
     }
     ((_, question),) = read_questions(write(tmp_path, "q.jsonl", json.dumps(line)), k=3, drop_known=True)
     assert question == Question(
-        head=NewEntity("bora", "a town"),
+        head=NewEntity("bora", "a town", facts=(Role("near", "head", "Q4"),)),
         relation="near",
         k=7,
         drop_known=True,
@@ -112,6 +116,13 @@ def test_files_are_streamed(completer, tmp_path, monkeypatch):
         ("q.jsonl", '{"head": "Q1", "relation": "near", "k": "5"}\n', r"q\.jsonl:1: not a question"),
         ("q.jsonl", '{"head": 7, "relation": "near"}\n', r"q\.jsonl:1: head is 7"),
         ("q.jsonl", '{"head": {"name": 7}, "relation": "near"}\n', r"q\.jsonl:1: name is 7"),
+        ("q.jsonl", '{"head": {"name": "x", "facts": 7}, "relation": "near"}\n', r"q\.jsonl:1: not a question"),
+        ("q.jsonl", '{"head": {"name": "x", "facts": ["Q4"]}, "relation": "near"}\n', r"q\.jsonl:1: not a question"),
+        (
+            "q.jsonl",
+            '{"head": {"name": "x", "facts": [{"relation": "near", "side": "head"}]}, "relation": "near"}\n',
+            r"q\.jsonl:1: .* is no fact",
+        ),
         ("q.xml", "<q/>", r"q\.xml: cannot tell the form"),
     ],
 )

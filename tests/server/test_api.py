@@ -9,7 +9,7 @@ import httpx
 import pytest
 from running import CLIENT
 
-from satkgc.completion import NewEntity, Question
+from satkgc.completion import NewEntity, Question, Role
 from satkgc.server import fitting as module
 
 NEW = {"name": "labradoodle", "description": "a dog bred from a labrador and a poodle"}
@@ -52,6 +52,13 @@ def test_roles_and_new_text_reach_the_completer(url: str, completer) -> None:  #
     assert {a["id"] for a in found} == {"canine", "feline", "mammal", "animal", "<script>"}
     plain = post(url, "complete", {"head": NEW, "relation": "hypernym"}).json()["answers"]
     close(plain, completer.tails(NewEntity(**NEW), "hypernym"))
+    told = {**NEW, "facts": [{"relation": "hypernym", "side": "head", "other": "dog"}]}
+    more = post(url, "complete", {"head": told, "relation": "hypernym"}).json()["answers"]
+    close(more, completer.tails(NewEntity(**NEW, facts=(Role("hypernym", "head", "dog"),)), "hypernym"))
+    assert [a["id"] for a in more if a["known"]] == ["dog"]
+    wrong = {**NEW, "facts": [{"relation": "hypernym", "side": "head", "other": "no such"}]}
+    assert post(url, "complete", {"head": wrong, "relation": "hypernym"}).status_code == 404
+    assert post(url, "complete", {"head": {**NEW, "facts": ["x"]}, "relation": "hypernym"}).status_code == 422
 
 
 def test_a_score_threshold_cuts_the_answers(url: str) -> None:

@@ -196,6 +196,24 @@ def test_new_entities_read_like_old_ones() -> None:
     assert len(texts.new_entities([])) == 0
 
 
+@pytest.mark.parametrize(
+    "setting", ["default", "narrow", "sep", "all neighbours", "by relation", "by relation, narrow"]
+)
+def test_a_new_entity_with_an_old_one_s_facts_reads_like_it(setting: str) -> None:
+    kg, config = worded_graph(), CONFIGS[setting]
+    texts = Texts(kg, tokenizer_named("minilm"), config)
+    both = np.concatenate([kg.train, kg.train[:, ::-1] + [0, NUM_RELATIONS, 0]])
+    for entity in range(NUM_ENTITIES):
+        facts = sorted({(int(r), int(t)) for h, r, t in both if h == entity and t != entity})
+        if not config.neighbour_relations:
+            facts = [(0, other) for other in sorted({other for _, other in facts})]
+        near = [(directed, kg.entities.name(other)) for directed, other in facts]
+        words = kg.entities.name(entity), kg.entities.description(entity)
+        assert texts.new_entity(*words, near).ids.tolist() == texts.entities([entity]).ids.tolist()
+        query = texts.new_entities([words], [3], [near])
+        assert query.ids.tolist() == texts.queries([entity], [3]).ids.tolist()
+
+
 def test_graph_without_triples() -> None:
     kg = worded_graph()
     bare = KnowledgeGraph.from_arrays("bare", kg.entities, kg.relations, np.empty((0, 3)))

@@ -50,6 +50,9 @@ def complete(
     tails_of: Annotated[str | None, typer.Option(help="Only entities that are a tail of this relation.")] = None,
     new_name: Annotated[str | None, typer.Option(help="Ask about an entity that the graph never had.")] = None,
     new_description: Annotated[str, typer.Option(help="And describe it in words.")] = "",
+    new_fact: Annotated[
+        list[str] | None, typer.Option(help='And a triple known of it, "?" being it; repeat it for several.')
+    ] = None,
     questions: Annotated[Path | None, typer.Option(help="Answer a file: .tsv, .csv or .jsonl.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write its answers. (default: print them)")] = None,
     device: Device = "cpu",
@@ -69,6 +72,8 @@ def complete(
       satkgc complete runs/demo --head dog.n.01 --tail cat.n.01
 
       satkgc complete runs/demo --new-name "robot dog" --new-description "a toy that barks" --relation hypernym
+
+      satkgc complete runs/demo --new-name "robot dog" --new-fact "? | hypernym | dog.n.01" --relation has_part
 
       satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
     """
@@ -93,7 +98,9 @@ def complete(
         side = "head" if head is None else "tail"
         if parts[side] is not None:
             raise SatkgcError("--new-name with both --head and --tail", remedy="leave the one out that it stands for")
-        parts[side] = NewEntity(new_name, new_description)
+        parts[side] = NewEntity(new_name, new_description, facts=tuple(map(_fact, new_fact or ())))
+    elif new_fact:
+        raise SatkgcError("--new-fact without --new-name", remedy="name the new entity that it is known of")
     question = Question(**parts, **narrow)
     answers = Completer.load(run, device).ask([question])[0]
     if as_json:
@@ -158,6 +165,17 @@ def prepare(
     else:
         for name, value in facts.items():
             typer.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}")
+
+
+def _fact(text: str) -> Any:
+    from satkgc.completion import Role
+
+    parts = [part.strip() for part in text.split("|")]
+    if len(parts) != 3 or not all(parts) or (parts[0] == "?") == (parts[2] == "?"):
+        remedy = 'write "? | relation | entity", or "entity | relation | ?" where the new entity is the tail'
+        raise SatkgcError(f"--new-fact {text!r} is no triple with one ?", remedy=remedy)
+    head, relation, tail = parts
+    return Role(relation, "head", tail) if head == "?" else Role(relation, "tail", head)
 
 
 def _answer_file(completer: Any, questions: Path, out: Path | None, narrow: dict[str, Any]) -> None:

@@ -18,21 +18,6 @@ def _strings(**parts: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class NewEntity:
-    """An entity that the graph never had, given in words. `id` is only needed to add it under an id of one's own."""
-
-    name: str
-    description: str = ""
-    id: str | None = None
-
-    def __post_init__(self) -> None:
-        _strings(name=self.name, description=self.description, id=self.id or "")
-
-
-EntityRef = str | NewEntity  # an id, an exact name, or new text
-
-
-@dataclass(frozen=True, slots=True)
 class Role:
     """A type of entity, said by the graph itself: those that are the head or the tail of a relation.
 
@@ -48,6 +33,29 @@ class Role:
         _strings(relation=self.relation, other=self.other or "")
         if self.side not in ("head", "tail"):
             raise SatkgcError(f"the side of a role is {self.side!r}", remedy="say head or tail")
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntity:
+    """An entity that the graph never had, given in words. `id` is only needed to add it under an id of one's own.
+
+    `facts` are what is known of it: `Role("hypernym", "head", "dog.n.01")` says that (it, hypernym, dog.n.01). They are
+    read where the run's texts name neighbours, and count as known answers.
+    """
+
+    name: str
+    description: str = ""
+    id: str | None = None
+    facts: tuple[Role, ...] = ()
+
+    def __post_init__(self) -> None:
+        _strings(name=self.name, description=self.description, id=self.id or "")
+        for fact in self.facts:
+            if not isinstance(fact, Role) or fact.other is None:
+                raise SatkgcError(f"{fact!r} is no fact", remedy='write Role(relation, "head" or "tail", other entity)')
+
+
+EntityRef = str | NewEntity  # an id, an exact name, or new text
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,8 +111,9 @@ class Asker:
         if old:
             batches.append(self.texts.queries([queries[i][0] for i in old], directed[old]))
         if new:
-            pairs = [(text.name, text.description) for text in words if text is not None]
-            batches.append(self.texts.new_entities(pairs, directed[new]))
+            late = [text for text in words if text is not None]
+            pairs = [(text.name, text.description) for text in late]
+            batches.append(self.texts.new_entities(pairs, directed[new], [self._near(text) for text in late]))
         if len(batches) == 1:
             return batches[0]
         return TokenBatch.concatenate(batches).select(np.argsort(old + new))
@@ -122,7 +123,7 @@ class Asker:
         words = self._words(subject)
         if words is None:
             return self.texts.entities([subject])
-        return self.texts.new_entity(words.name, words.description)
+        return self.texts.new_entity(words.name, words.description, self._near(words))
 
     def entity_vector(self, subject: Subject) -> Float32:
         """The entity tower's vector of an entity or of new text.  # (dim,)"""
@@ -134,8 +135,10 @@ class Asker:
     def known(self, query: Query) -> Int32:
         """Answers that the graph holds, from any split, ascending."""
         subject, directed = query
-        if not isinstance(subject, int) or subject >= self.kg.num_entities:
-            return NOBODY
+        words = self._words(subject)
+        if words is not None:
+            return np.array([other for by, other in self.names.facts(words) if by == directed], np.int32)
+        assert isinstance(subject, int)
         return self.kg.known_all.answers(subject, directed)
 
     def rivals(self, queries: Sequence[Query], vectors: Float32, k: int = RIVALS) -> list[Rivals]:
@@ -177,6 +180,13 @@ class Asker:
             return subject
         late = subject - self.kg.num_entities
         return self.names.added[late] if late >= 0 else None
+
+    def _near(self, words: NewEntity) -> list[tuple[int, str]]:
+        """The neighbours that a new entity's text names."""
+        facts = self.names.facts(words)
+        if not self.texts.config.neighbour_relations:  # bare names: each once, whatever joins them
+            facts = [(0, other) for other in sorted({other for _, other in facts})]
+        return [(directed, self.names.name(other)) for directed, other in facts]
 
     def _entity_answers(self, plan: _Entities, vector: Float32, rivals: Rivals) -> list[Answer]:
         question, known = plan.question, self.known(plan.query)

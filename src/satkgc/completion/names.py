@@ -63,7 +63,8 @@ class Names:
             raise SatkgcError("a new entity without a name", remedy="give it a name")
         if self._find(id) is not None:
             raise SatkgcError(f"there is an entity {id!r} already", remedy="choose another id")
-        new = NewEntity(entity.name, entity.description, id)
+        self.facts(entity)  # so that a wrong one is told before anything is taken in
+        new = NewEntity(entity.name, entity.description, id, tuple(entity.facts))
         self.added = (*self.added, new)
         return new
 
@@ -88,7 +89,16 @@ class Names:
             return self.entity(ref)
         if not ref.name.strip():
             raise SatkgcError("a new entity without a name", remedy="give it a name")
-        return NewEntity(ref.name, ref.description)
+        self.facts(ref)
+        return NewEntity(ref.name, ref.description, facts=tuple(ref.facts))
+
+    def facts(self, new: NewEntity) -> list[tuple[int, int]]:
+        """What is known of a new entity: directed relations and the entities they lead to, in the texts' order."""
+        found = set()
+        for fact in new.facts:
+            inverse = self.kg.num_relations if fact.side == "tail" else 0
+            found.add((self.relation(fact.relation) + inverse, self.entity(fact.other or "")))
+        return sorted(found)
 
     def relation(self, ref: str) -> int:
         """The relation with this id or else with this name."""

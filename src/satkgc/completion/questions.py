@@ -88,7 +88,10 @@ def _typed(given: dict[str, Any]) -> dict[str, Any]:
     typed = dict(given.items())
     for name, kind in (("head", NewEntity), ("tail", NewEntity), ("role", Role)):
         if isinstance(given.get(name), dict):
-            typed[name] = kind(**given[name])
+            parts = dict(given[name])
+            if kind is NewEntity and "facts" in parts:
+                parts["facts"] = tuple(Role(**fact) for fact in parts["facts"])
+            typed[name] = kind(**parts)
     if given.get("among") is not None:
         typed["among"] = tuple(given["among"])
     return typed

@@ -35,6 +35,15 @@ class NewText(Body):
 
     name: str = Field(min_length=1, max_length=limit.MAX_NAME, pattern=r"\S")
     description: str = Field("", max_length=limit.MAX_DESCRIPTION)
+    facts: list[Fact] = Field([], max_length=limit.MAX_FACTS, description="what is known of it")
+
+
+class Fact(Body):
+    """What a new entity is joined to: it is the head or the tail of a relation, `other` the entity across."""
+
+    relation: Id
+    side: Literal["head", "tail"]
+    other: Id
 
 
 Ref = Id | NewText
@@ -115,7 +124,10 @@ class FittingBody(Body):
 
 def entity_ref(ref: str | NewText) -> str | NewEntity:
     """An id as it is, new text as the completer's object."""
-    return NewEntity(ref.name, ref.description) if isinstance(ref, NewText) else ref
+    if isinstance(ref, str):
+        return ref
+    facts = tuple(Role(fact.relation, fact.side, fact.other) for fact in ref.facts)
+    return NewEntity(ref.name, ref.description, facts=facts)
 
 
 class Answers(BaseModel):

@@ -10,6 +10,7 @@ MAX_QUESTIONS = 256  # questions in one batch
 MAX_ID = 2_000  # characters of an id: URLs are long
 MAX_NAME = 300  # characters of a name or of a search
 MAX_DESCRIPTION = 5_000  # characters of a new entity's description; the model reads the first tokens only
+MAX_FACTS = 200  # that are known of a new entity; the model reads the first tokens of them
 MAX_AMONG = 1_000  # entities in a filter
 MAX_NEIGHBOURS = 200  # neighbours in one entity's detail
 MAX_WAITING = 4_096  # questions in the queue before the service says that it is busy

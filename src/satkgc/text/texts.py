@@ -20,10 +20,11 @@ from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig
 from satkgc.text.template import Template
 from satkgc.text.tokens import TokenBatch
-from satkgc.text.wording import entity_text, relation_label, relation_text
+from satkgc.text.wording import entity_text, neighbours_text, relation_label, relation_text
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
+Near = Sequence[tuple[int, str]]  # directed relations and names
 # Neighbours: where those of an entity begin, who they are, and by which directed relations, or nothing for bare names.
 _Near = tuple[Int64, Int32, Int32]
 NOBODY: _Near = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
@@ -69,8 +70,8 @@ class Texts:
             self._names = self._tokenise(counted(names))
         worded = _directed(kg.relations, lambda id, name, inverse: relation_text(id, name, config, inverse))
         self._relations = self._tokenise(worded, cut=False)
-        labels = _directed(kg.relations, relation_label) if config.neighbour_relations else ()
-        self._labels = self._tokenise(f" {label}" for label in labels)
+        self._label_words = _directed(kg.relations, relation_label) if config.neighbour_relations else []
+        self._labels = self._tokenise(f" {label}" for label in self._label_words)
         self._marks = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
         self._check_relations(kg.relations)
@@ -85,16 +86,26 @@ class Texts:
         """Texts of entities."""
         return self._assemble(self._texts, self._short, self._neighbours, entities, None, without, by, salt)
 
-    def new_entities(self, entities: Sequence[tuple[str, str]], directed: Any = None) -> TokenBatch:
-        """Texts of (name, description) pairs the graph never had; with `directed`, of queries about them."""
+    def new_entities(
+        self, entities: Sequence[tuple[str, str]], directed: Any = None, near: Sequence[Near] | None = None
+    ) -> TokenBatch:
+        """Texts of (name, description) pairs the graph never had; with `directed`, of queries about them.
+
+        `near` holds for each what is known of it: directed relations and the names they lead to, in order. Texts say
+        so where those of the graph's entities would.
+        """
         sep = self.tokenizer.sep_token or ""
-        texts = [entity_text(name, description, self.config, sep)[0] for name, description in entities]
+        texts = []
+        for (name, description), known in zip(entities, near or ((),) * len(entities), strict=True):
+            text, short = entity_text(name, description, self.config, sep)
+            more = neighbours_text(known, self.config, lambda d: self._label_words[d]) if short else ""
+            texts.append(text + more)
         nobody = np.zeros(len(texts), np.bool_)
         return self._assemble(self._tokenise(texts), nobody, NOBODY, np.arange(len(texts)), directed)
 
-    def new_entity(self, name: str, description: str = "") -> TokenBatch:
+    def new_entity(self, name: str, description: str = "", near: Near = ()) -> TokenBatch:
         """The text of one entity the graph never had."""
-        return self.new_entities([(name, description)])
+        return self.new_entities([(name, description)], near=[near])
 
     def _assemble(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
 from satkgc.text.config import TextConfig
 
 INVERSE = "inverse "
@@ -25,6 +28,17 @@ def entity_text(name: str, description: str, config: TextConfig, sep: str) -> tu
     if name and text.startswith(name) and not rest[:1].isalnum():
         text = rest.strip()
     return f"{name}: {text}".strip(), short
+
+
+def neighbours_text(near: Iterable[tuple[int, str]], config: TextConfig, label: Callable[[int], str]) -> str:
+    """What follows a short text, of (directed relation, name) pairs in order: names alone, or by relation."""
+    if not config.neighbour_relations:
+        return "".join(f" {name.strip()}" for _, name in list(near)[: config.neighbours])
+    parts = []
+    for directed, pairs in groupby(near, key=lambda pair: pair[0]):
+        names = [name.strip() for _, name in pairs][: config.neighbours]
+        parts.append(f" ; {label(directed)} : {' , '.join(names)}")
+    return "".join(parts) if config.neighbours else ""
 
 
 def relation_text(id: str, name: str, config: TextConfig, inverse: bool = False) -> str:

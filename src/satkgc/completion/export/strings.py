@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 from satkgc.text import TextConfig
-from satkgc.text.wording import entity_text, relation_label, relation_text
+from satkgc.text.wording import entity_text, neighbours_text, relation_label, relation_text
 
 
 def entity_strings(
@@ -17,10 +16,15 @@ def entity_strings(
 ) -> Iterator[str]:
     """Texts of entities, in order: name and description, and neighbours' names where the description is short."""
     stop = kg.num_entities if stop is None else stop
+
+    def label(directed: int) -> str:
+        relation, inverse = directed % kg.num_relations, directed >= kg.num_relations
+        return relation_label(kg.relations.id(relation), kg.relations.name(relation), inverse)
+
     for entity in range(start, stop):
         text, short = entity_text(kg.entities.name(entity), kg.entities.description(entity), config, sep)
-        if short and config.neighbours:
-            text = " ".join([text, *_neighbours(kg, config, entity)])
+        if short:
+            text += neighbours_text(_near(kg, config, entity), config, label)
         yield text
 
 
@@ -44,15 +48,11 @@ def sample_pairs(
     return pairs, list(zip(entities, directed, strict=True))
 
 
-def _neighbours(kg: KnowledgeGraph, config: TextConfig, entity: int) -> Iterator[str]:
-    def names(near: Int32) -> list[str]:
-        return [kg.entities.name(int(v)).strip() for v in near[near != entity][: config.neighbours]]
-
+def _near(kg: KnowledgeGraph, config: TextConfig, entity: int) -> Iterator[tuple[int, str]]:
+    """An entity's neighbours: directed relations, all the same where they are not named, and names."""
     if not config.neighbour_relations:
-        yield from names(kg.adjacency.neighbours_of(entity))
-        return
-    for directed in range(2 * kg.num_relations):
-        if listed := names(kg.known_train.answers(entity, directed)):
-            relation, inverse = directed % kg.num_relations, directed >= kg.num_relations
-            label = relation_label(kg.relations.id(relation), kg.relations.name(relation), inverse)
-            yield f"; {label} : {' , '.join(listed)}"
+        found = [(0, kg.adjacency.neighbours_of(entity))]
+    else:
+        found = [(directed, kg.known_train.answers(entity, directed)) for directed in range(2 * kg.num_relations)]
+    for directed, others in found:
+        yield from ((directed, kg.entities.name(int(other))) for other in others if other != entity)
