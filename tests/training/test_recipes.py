@@ -69,6 +69,14 @@ def test_what_is_ours_is_in_every_recipe_but_the_authors():
     assert set(popularity.values()) == {0.5}
 
 
+@pytest.mark.parametrize("graph", sorted(file.stem for file in (FOLDER / "graphs").glob("*.toml")))
+def test_no_graph_s_settings_take_the_neighbours_out_of_their_recipe(graph):
+    text = make_config("neighbours", graph=graph).text
+    assert text.neighbour_relations
+    assert text.neighbours > 0
+    assert text.max_tokens > 40
+
+
 def test_a_recipe_s_own_settings_for_a_graph_come_over_it():
     text = make_config("neighbours").text
     assert (text.neighbour_relations, text.hide, text.max_tokens) == (True, "edge", 100)
