@@ -128,6 +128,8 @@ def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
         (["--head", "Q1", "--new-fact", "? | near | Q2", "--relation", "near"], "--new-fact without --new-name"),
         (["--head", "Q1", "--relation", "near", "--out", "x"], "--out is for a file of questions"),
         (["--head", "Q1", "--questions", "q.tsv"], "a question and a file of questions at once"),
+        (["--new-fact", "x", "--questions", "q.tsv"], "a question and a file of questions at once"),
+        (["--head", "Q1", "--relation", "near", "--new-description", "x"], "--new-description without --new-name"),
         (["--questions", "none.tsv"], "none.tsv: cannot read the questions"),
     ],
 )

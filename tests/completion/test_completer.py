@@ -183,8 +183,8 @@ def test_facts_are_kept_by_an_added_entity_and_refused_where_they_are_wrong(prep
     id = completer.add(new)
     assert [a.score for a in completer.heads("near", id, k=91) if a.id != id][:5] == pytest.approx(asked, abs=1e-5)
     assert [a.id for a in completer.heads("near", id, k=91) if a.known] == ["Q4"]
-    assert NewEntity("x", facts=[]) == NewEntity("x", facts=[])  # a list will do
-    assert completer.tails(NewEntity("x", facts=[Role("near", "head", "Q4")]), "near", k=1)
+    some = (Role("near", "head", f"Q{i}") for i in (4, 5))  # any iterable will do
+    assert {a.id for a in completer.tails(NewEntity("x", facts=some), "near", k=91) if a.known} == {"Q4", "Q5"}
     for wrong, message in ((Role("near", "head", "nobody"), "nobody"), (Role("nearr", "head", "Q4"), "nearr")):
         for call in (lambda e: completer.tails(e, "near"), completer.add):
             with pytest.raises(SatkgcError, match=message):
@@ -192,6 +192,44 @@ def test_facts_are_kept_by_an_added_entity_and_refused_where_they_are_wrong(prep
     for wrong in (Role("near", "head"), ("near", "Q4")):
         with pytest.raises(SatkgcError, match="is no fact"):
             NewEntity("x", facts=(wrong,))
+    with pytest.raises(SatkgcError, match=r"the facts of 'x' are Role.*give a list"):
+        NewEntity("x", facts=Role("near", "head", "Q4"))
+
+
+def test_facts_are_known_from_both_sides(prepared):
+    completer = Completer.load(prepared)
+    assert "Z" not in {a.id for a in completer.heads("born in", "Q4", k=91)}
+    new = NewEntity("Zed", id="Z", facts=(Role("born in", "head", "Q4"), Role("knows", "tail", "Q5")))
+
+    def known(answers):
+        return {a.id for a in answers if a.known}
+
+    for entity, id in ((new, None), (completer.add(new), "Z")):
+        assert known(completer.tails(entity, "born in", k=91)) == {"Q4"}
+        assert known(completer.heads("knows", entity, k=91)) == {"Q5"}
+        assert known(completer.relations(entity, "Q4")) == {"born_in"}
+        assert known(completer.relations("Q5", entity)) == {"knows"}
+        assert "knows" not in {a.id for a in completer.relations("Q5", entity, drop_known=True)}
+        assert completer.evidence(entity, "born in", "Q4").known
+        assert completer.evidence("Q5", "knows", entity).known
+        assert not completer.evidence("Q6", "knows", entity).known
+        if id:
+            assert id in known(completer.heads("born in", "Q4", k=91)) & known(completer.tails("Q5", "knows", k=91))
+            assert id not in {a.id for a in completer.heads("born in", "Q4", k=91, drop_known=True)}
+            assert id in {a.id for a in completer.tails("Q1", "near", k=91, role=Role("born in", "head", "Q4"))}
+            assert id not in {a.id for a in completer.tails("Q1", "near", k=91, role=Role("born in", "head", "Q7"))}
+            assert "Q5" in {a.id for a in completer.tails("Q1", "near", k=91, role=Role("knows", "head", "Z"))}
+
+
+def test_what_a_fact_names_does_not_change_when_names_are_added(prepared):
+    completer = Completer.load(prepared)
+    name = completer.kg.entities.name(33)
+    assert completer.search(name)[0].id == "Q33"
+    first = completer.add(NewEntity("Zed"))
+    about = completer.add(NewEntity("W", facts=(Role("near", "head", "Zed"), Role("near", "head", name))))
+    completer.add(NewEntity("Zed"))  # two of that name now
+    completer.add(NewEntity("other", id=name))  # and an id that was a name
+    assert {a.id for a in completer.tails(about, "near", k=95) if a.known} == {first, "Q33"}
 
 
 def test_an_added_entity_can_be_asked_about_and_can_be_an_answer(prepared):

@@ -117,7 +117,8 @@ def test_files_are_streamed(completer, tmp_path, monkeypatch):
         ("q.jsonl", '{"head": 7, "relation": "near"}\n', r"q\.jsonl:1: head is 7"),
         ("q.jsonl", '{"head": {"name": 7}, "relation": "near"}\n', r"q\.jsonl:1: name is 7"),
         ("q.jsonl", '{"head": {"name": "x", "facts": 7}, "relation": "near"}\n', r"q\.jsonl:1: not a question"),
-        ("q.jsonl", '{"head": {"name": "x", "facts": ["Q4"]}, "relation": "near"}\n', r"q\.jsonl:1: not a question"),
+        ("q.jsonl", '{"head": {"name": "x", "facts": ["Q4"]}, "relation": "near"}\n', r"q\.jsonl:1: 'Q4' is no fact"),
+        ("q.jsonl", '{"head": {"name": "x", "facts": [{"a": 1}]}, "relation": "near"}\n', r"no fact; its fields are"),
         (
             "q.jsonl",
             '{"head": {"name": "x", "facts": [{"relation": "near", "side": "head"}]}, "relation": "near"}\n',

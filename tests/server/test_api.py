@@ -58,7 +58,9 @@ def test_roles_and_new_text_reach_the_completer(url: str, completer) -> None:  #
     assert [a["id"] for a in more if a["known"]] == ["dog"]
     wrong = {**NEW, "facts": [{"relation": "hypernym", "side": "head", "other": "no such"}]}
     assert post(url, "complete", {"head": wrong, "relation": "hypernym"}).status_code == 404
-    assert post(url, "complete", {"head": {**NEW, "facts": ["x"]}, "relation": "hypernym"}).status_code == 422
+    wrong = {**NEW, "facts": [{"relation": "hypernym", "side": "middle", "other": "dog"}]}
+    refused = post(url, "complete", {"head": wrong, "relation": "hypernym"})
+    assert (refused.status_code, refused.json()["error"][:25]) == (422, "head.NewText.facts.0.side")
 
 
 def test_a_score_threshold_cuts_the_answers(url: str) -> None:

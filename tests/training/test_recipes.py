@@ -77,6 +77,15 @@ def test_no_graph_s_settings_take_the_neighbours_out_of_their_recipe(graph):
     assert text.max_tokens > 40
 
 
+def test_a_file_that_extends_a_recipe_has_its_settings_for_a_graph(tmp_path):
+    for name, base in (("one", "neighbours"), ("two", "one.toml"), ("three", "satkgc-authors"), ("four", "wo-pcl")):
+        (tmp_path / f"{name}.toml").write_text(f'extends = "{base}"\n')
+    assert make_config(str(tmp_path / "two.toml"), graph="wordnet-sample").text.neighbours == 8
+    assert make_config(str(tmp_path / "one.toml"), graph="FB15k-237").text.hide == "answer"
+    assert make_config(str(tmp_path / "three.toml"), graph="WN18RR").text.hide == "answer"
+    assert make_config(str(tmp_path / "four.toml"), graph="WN18RR").text.hide == "edge"
+
+
 def test_a_recipe_s_own_settings_for_a_graph_come_over_it():
     text = make_config("neighbours").text
     assert (text.neighbour_relations, text.hide, text.max_tokens) == (True, "edge", 100)

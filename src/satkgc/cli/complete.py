@@ -87,7 +87,7 @@ def complete(
     if heads_of is not None or tails_of is not None:
         narrow["role"] = Role(heads_of or tails_of or "", "head" if heads_of is not None else "tail")
     if questions is not None:
-        if head or relation or tail or new_name:
+        if head or relation or tail or new_name or new_description or new_fact:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         _answer_file(Completer.load(run, device), questions, out, narrow)
         return
@@ -99,10 +99,14 @@ def complete(
         if parts[side] is not None:
             raise SatkgcError("--new-name with both --head and --tail", remedy="leave the one out that it stands for")
         parts[side] = NewEntity(new_name, new_description, facts=tuple(map(_fact, new_fact or ())))
-    elif new_fact:
-        raise SatkgcError("--new-fact without --new-name", remedy="name the new entity that it is known of")
+    elif new_fact or new_description:
+        what = "--new-fact" if new_fact else "--new-description"
+        raise SatkgcError(f"{what} without --new-name", remedy="name the new entity that it says something of")
     question = Question(**parts, **narrow)
-    answers = Completer.load(run, device).ask([question])[0]
+    completer = Completer.load(run, device)
+    if new_fact and not completer.asker.texts.config.neighbours:
+        typer.echo("this run's texts name no neighbours: the facts are known answers and no more", err=True)
+    answers = completer.ask([question])[0]
     if as_json:
         print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))
     else:
@@ -170,7 +174,7 @@ def prepare(
 def _fact(text: str) -> Any:
     from satkgc.completion import Role
 
-    parts = [part.strip() for part in text.split("|")]
+    parts = [part.strip() for part in text.split(" | " if " | " in text else "|")]
     if len(parts) != 3 or not all(parts) or (parts[0] == "?") == (parts[2] == "?"):
         remedy = 'write "? | relation | entity", or "entity | relation | ?" where the new entity is the tail'
         raise SatkgcError(f"--new-fact {text!r} is no triple with one ?", remedy=remedy)

@@ -50,9 +50,14 @@ class NewEntity:
 
     def __post_init__(self) -> None:
         _strings(name=self.name, description=self.description, id=self.id or "")
+        remedy = 'give a list of Role(relation, "head" or "tail", other entity)'
+        try:
+            object.__setattr__(self, "facts", tuple(self.facts))  # from any iterable; what it holds can be compared
+        except TypeError as error:
+            raise SatkgcError(f"the facts of {self.name!r} are {self.facts!r}", remedy=remedy) from error
         for fact in self.facts:
             if not isinstance(fact, Role) or fact.other is None:
-                raise SatkgcError(f"{fact!r} is no fact", remedy='write Role(relation, "head" or "tail", other entity)')
+                raise SatkgcError(f"{fact!r} is no fact", remedy=remedy)
 
 
 EntityRef = str | NewEntity  # an id, an exact name, or new text

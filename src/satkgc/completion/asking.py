@@ -133,13 +133,19 @@ class Asker:
             return self.towers.encode_entities(self.entity_tokens(subject), progress=False)[0]
 
     def known(self, query: Query) -> Int32:
-        """Answers that the graph holds, from any split, ascending."""
+        """Answers that the graph holds, from any split, or that facts of new entities say; ascending."""
         subject, directed = query
-        words = self._words(subject)
-        if words is not None:
-            return np.array([other for by, other in self.names.facts(words) if by == directed], np.int32)
-        assert isinstance(subject, int)
-        return self.kg.known_all.answers(subject, directed)
+        if isinstance(subject, NewEntity):
+            return np.array([other for by, other in self.names.facts(subject) if by == directed], np.int32)
+        old = self.kg.known_all.answers(subject, directed) if subject < self.kg.num_entities else NOBODY
+        late = self.names.joined.get((subject, directed))
+        return old if late is None else np.union1d(old, np.array(late, np.int32))
+
+    def holds(self, head: Subject, relation: int, tail: Subject) -> bool:
+        """Whether a triple is known; one of its ends may be new text with facts."""
+        if isinstance(tail, int):
+            return bool(np.isin(tail, self.known((head, relation))))
+        return isinstance(head, int) and bool(np.isin(head, self.known((tail, relation + self.kg.num_relations))))
 
     def rivals(self, queries: Sequence[Query], vectors: Float32, k: int = RIVALS) -> list[Rivals]:
         """The k best candidates of each query that are no known answer, nor the entity asked about itself."""
@@ -223,7 +229,7 @@ class Asker:
         scores = vectors @ self.entity_vector(plan.tail)  # (R,)
         relations = plan.relations
         if plan.question.drop_known:
-            unknown = np.array([not self._holds(plan, int(r)) for r in relations], bool)
+            unknown = np.array([not self.holds(plan.head, int(r), plan.tail) for r in relations], bool)
             scores, relations = scores[unknown], relations[unknown]
         best = np.lexsort((relations, -scores))[: plan.question.k]
         return scores[best], relations[best]
@@ -237,12 +243,9 @@ class Asker:
             chances = self.probabilities(score[None], tail, near, self.known((plan.head, int(relation))))
             shown, words = self.names.describe_relation(int(relation)), self.kg.relations.description(int(relation))
             chance = None if chances is None else float(chances[0])
-            holds = self._holds(plan, int(relation))
+            holds = self.holds(plan.head, int(relation), plan.tail)
             answers.append(Answer(shown.id, shown.name, words, float(score), chance, holds))
         return _good_enough(plan.question, answers)
-
-    def _holds(self, plan: _Relations, relation: int) -> bool:
-        return isinstance(plan.tail, int) and bool(np.isin(plan.tail, self.known((plan.head, relation))))
 
 
 def _good_enough(question: Question, answers: list[Answer]) -> list[Answer]:

@@ -133,4 +133,5 @@ class Completer:
             # The name first: a search in another thread may find only what can be named.
             new = self.asker.names.add(entity)
             self.asker.index.add(vector[None])
+            self.asker.names.join(new)
         return new.id or ""

@@ -25,7 +25,7 @@ def find_evidence(asker: Asker, head: Subject, relation: int, tail: Subject, k: 
     chances = asker.probabilities(score, place, asker.rivals([(head, relation)], query)[0], known)
     in_graph = isinstance(head, int) and isinstance(tail, int) and max(head, tail) < asker.kg.num_entities
     return Evidence(
-        known=bool(np.isin(place, known)[0]),
+        known=asker.holds(head, relation, tail),
         score=float(score[0]),
         probability=None if chances is None else float(chances[0]),
         similar=_similar(asker, head, relation, target, k),

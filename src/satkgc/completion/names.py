@@ -30,6 +30,7 @@ class Names:
     def __init__(self, kg: KnowledgeGraph, search: EntitySearch) -> None:
         self.kg, self._search = kg, search
         self.added: tuple[NewEntity, ...] = ()  # replaced as a whole, so that other threads see all or nothing
+        self.joined: dict[tuple[int, int], tuple[int, ...]] = {}  # facts of these: answers to (entity, directed)
         self.frequency = np.bincount(kg.train[:, 1], minlength=kg.num_relations)  # (R,) training triples
         self.members = lru_cache(maxsize=64)(self._members)
 
@@ -63,10 +64,19 @@ class Names:
             raise SatkgcError("a new entity without a name", remedy="give it a name")
         if self._find(id) is not None:
             raise SatkgcError(f"there is an entity {id!r} already", remedy="choose another id")
-        self.facts(entity)  # so that a wrong one is told before anything is taken in
-        new = NewEntity(entity.name, entity.description, id, tuple(entity.facts))
+        new = NewEntity(entity.name, entity.description, id, self._settled(entity))
         self.added = (*self.added, new)
         return new
+
+    def join(self, new: NewEntity) -> None:
+        """Take in what is known of an entity that was added, from both sides; its vector has to be there by now."""
+        index, joined = self.entity(new.id or ""), dict(self.joined)
+        for directed, other in self.facts(new):
+            back = (directed + self.kg.num_relations) % (2 * self.kg.num_relations)
+            for key, answer in (((index, directed), other), ((other, back), index)):
+                joined[key] = (*joined.get(key, ()), answer)
+        self.joined = joined
+        self.members.cache_clear()
 
     def entity(self, ref: str) -> int:
         """The entity with this id or else with this name; a name of several is answered with all of them."""
@@ -89,8 +99,7 @@ class Names:
             return self.entity(ref)
         if not ref.name.strip():
             raise SatkgcError("a new entity without a name", remedy="give it a name")
-        self.facts(ref)
-        return NewEntity(ref.name, ref.description, facts=tuple(ref.facts))
+        return NewEntity(ref.name, ref.description, facts=self._settled(ref))
 
     def facts(self, new: NewEntity) -> list[tuple[int, int]]:
         """What is known of a new entity: directed relations and the entities they lead to, in the texts' order."""
@@ -99,6 +108,14 @@ class Names:
             inverse = self.kg.num_relations if fact.side == "tail" else 0
             found.add((self.relation(fact.relation) + inverse, self.entity(fact.other or "")))
         return sorted(found)
+
+    def _settled(self, new: NewEntity) -> tuple[Role, ...]:
+        """Its facts by ids, which stay what they are when names are added."""
+        total = self.kg.num_relations
+        return tuple(
+            Role(self.kg.relations.id(directed % total), "tail" if directed >= total else "head", self.id(other))
+            for directed, other in self.facts(new)
+        )
 
     def relation(self, ref: str) -> int:
         """The relation with this id or else with this name."""
@@ -146,7 +163,9 @@ class Names:
         for triples in (self.kg.train, self.kg.valid, self.kg.test):
             kept = triples[triples[:, 1] == relation]
             found.append(kept[:, column] if other is None else kept[kept[:, across] == other, column])
-        return np.unique(np.concatenate(found))
+        directed = relation if side == "head" else relation + self.kg.num_relations
+        late = [e for (e, d), others in self.joined.items() if d == directed and (other is None or other in others)]
+        return np.unique(np.concatenate([*found, np.array(late, np.int32)]))
 
     def _new(self, index: int) -> NewEntity | None:
         first = len(self.kg.entities)

@@ -36,7 +36,8 @@ def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
     """Questions with their line numbers.
 
     .tsv and .csv have the columns head, relation, tail, one of them empty or "?"; a first line with these three words
-    is a header. .jsonl has an object a line with the fields of `Question`; a new entity is {"name", "description"}.
+    is a header. .jsonl has an object a line with the fields of `Question`; a new entity is
+    {"name", "description", "facts"}, a fact {"relation", "side", "other"}.
     """
     read = {".tsv": _table, ".csv": _table, ".jsonl": _objects}.get(file.suffix)
     if read is None:
@@ -89,12 +90,19 @@ def _typed(given: dict[str, Any]) -> dict[str, Any]:
     for name, kind in (("head", NewEntity), ("tail", NewEntity), ("role", Role)):
         if isinstance(given.get(name), dict):
             parts = dict(given[name])
-            if kind is NewEntity and "facts" in parts:
-                parts["facts"] = tuple(Role(**fact) for fact in parts["facts"])
+            if kind is NewEntity and parts.get("facts"):
+                parts["facts"] = [_fact(fact) for fact in parts["facts"]]
             typed[name] = kind(**parts)
     if given.get("among") is not None:
         typed["among"] = tuple(given["among"])
     return typed
+
+
+def _fact(given: Any) -> Role:
+    try:
+        return Role(**given)
+    except TypeError as error:
+        raise SatkgcError(f"{given!r} is no fact", remedy="its fields are relation, side and other") from error
 
 
 def as_json(question: Question, answers: list[Answer]) -> str:

@@ -98,7 +98,8 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def bad_body(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
+        # Where an id or an object may stand, each is told why it is not the other: what lies deepest is what was meant.
+        first = max(error.errors(), key=lambda one: len(one["loc"]))
         where = ".".join(str(part) for part in first["loc"][1:]) or "body"
         return problem(422, f"{where}: {first['msg'].removeprefix('Value error, ')}")
 

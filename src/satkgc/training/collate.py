@@ -53,6 +53,7 @@ class Collate:
         pack: Callable[[TokenBatch], Packed],
         chunk_tokens: int | None = None,
         ranks: Ranks | None = None,
+        seed: int = 0,
     ) -> None:
         self.kg = kg
         self.texts = texts
@@ -60,6 +61,7 @@ class Collate:
         self.pack = pack
         self.chunk_tokens = chunk_tokens
         self.ranks = ranks or Ranks()
+        self.seed = seed  # of the neighbours that are left out
         # Derived lookups are built here and not by the first batches, several of which may ask at once.
         self.known = kg.known_train
         self.degree = kg.adjacency.degree
@@ -100,12 +102,11 @@ class Collate:
         return {"without": tails}, {"without": heads}
 
     def _salts(self, step: int, samples: int) -> tuple[Any, Any]:
-        """What draws the neighbours left out of each text: no two texts of a run have the same."""
+        """What draws the neighbours left out of each text, of the queries and of the answers."""
         if not self.texts.config.neighbour_dropout:
             return None, None
-        rows = np.arange(2 * samples, dtype=np.uint64) + np.uint64(2 * samples * step)
-        rows <<= np.uint64(20)  # the places of an entity's neighbours come below
-        return rows[:samples], rows[samples:]
+        salts = np.random.default_rng((self.seed, step)).integers(0, 1 << 64, (2, samples), np.uint64)
+        return salts[0], salts[1]
 
     def _relations(self, batch: Batch, heads: Any, directed: Any, tails: Any) -> Relations:
         config = self.config

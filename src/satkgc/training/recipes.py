@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ def make_config(
     """
     tree = merge(_read(recipe), {"recipe": recipe})
     known = (graph or "").lower()
-    for name in (f"graphs/{recipe}/{known}", f"graphs/{known}"):  # the recipe's own settings for the graph come first
+    # A recipe's own settings for the graph come first, or those of the next one that it extends and that has some.
+    for name in (*(f"graphs/{name}/{known}" for name in _line(recipe)), f"graphs/{known}"):
         if (FOLDER / f"{name}.toml").is_file():
             tree = merge(merge(tree, _read(name)), {"applied": graph})
             break
@@ -52,6 +53,16 @@ def _read(name: str, near: Path = FOLDER, seen: tuple[Path, ...] = ()) -> Tree:
     base = tree.pop("extends", None)
     check(Config, tree, where=path)  # so that a mistake is told with the file that has it
     return tree if base is None else merge(_read(base, path.parent, (*seen, path)), tree)
+
+
+def _line(name: str, near: Path = FOLDER) -> Iterator[str]:
+    """The package's recipes that a recipe is made of, the last one first."""
+    base: str | None = name
+    while base is not None:
+        path = _find(base, near)
+        if path.parent == FOLDER.resolve():
+            yield path.stem
+        base, near = tomllib.loads(path.read_text(encoding="utf-8")).get("extends"), path.parent
 
 
 def _find(name: str, near: Path) -> Path:
