@@ -19,7 +19,7 @@ from satkgc.errors import SatkgcError
 from satkgc.text import TokenBatch
 
 # What compiled layers keep for the backward pass, as a share of all they could: with this the results of GELU, dropout
-# and layer norms are computed again, and those of matrix products kept. A third less memory, and nearly no time.
+# and layer norms are computed again, which is cheap, and those of matrix products kept.
 KEPT = 0.9
 
 
