@@ -147,30 +147,6 @@ def test_the_answer_is_never_among_the_neighbours() -> None:
     assert (shorter == np.where(heads == tails, 0, name_length)).all()
 
 
-def test_dropout_leaves_out_so_many_neighbours_differently_by_row_and_only_in_training() -> None:
-    kg, tokenizer = worded_graph(), tokenizer_named("minilm")
-    settings = {"max_tokens": 512, "neighbours": 1000, "short_words": 1000, "description_words": 1}
-    whole = Texts(kg, tokenizer, TextConfig(**settings))
-    texts = Texts(kg, tokenizer, TextConfig(**settings, neighbour_dropout=0.3))
-    rows, times = np.arange(NUM_ENTITIES), 200
-    assert texts.entities(rows).ids.tolist() == whole.entities(rows).ids.tolist()  # nothing is drawn at evaluation
-    salts = np.arange(times * NUM_ENTITIES, dtype=np.uint64) << np.uint64(20)
-    drawn = texts.entities(np.tile(rows, times), salt=salts)
-    again = texts.entities(np.tile(rows, times), salt=salts)
-    assert drawn.ids.tolist() == again.ids.tolist()
-    names = (
-        whole.entities(rows).lengths
-        - Texts(kg, tokenizer, TextConfig(**{**settings, "neighbours": 0})).entities(rows).lengths
-    )  # tokens of the neighbours' names
-    left = drawn.lengths.reshape(times, -1) - (whole.entities(rows).lengths - names)
-    assert abs(left.mean(0)[names > 0] / names[names > 0] - 0.7).max() < 0.15  # each entity's own share
-    assert abs(left.sum() / (times * names.sum()) - 0.7) < 0.01
-    assert all(len(set(left[:, e])) > 3 for e in np.flatnonzero(kg.adjacency.degree > 3))
-    for wrong in (-0.1, 1.0):
-        with pytest.raises(SatkgcError, match="neighbour_dropout"):
-            TextConfig(neighbour_dropout=wrong)
-
-
 def test_relations_are_never_cut_and_too_long_ones_refused() -> None:
     kg, tokenizer = worded_graph(), tokenizer_named("minilm")
     longest = max(

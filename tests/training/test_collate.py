@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from tasks import Task
 
 from satkgc.objective import ObjectiveConfig
 from satkgc.sampling import SamplingConfig, Stream, make_sampler
-from satkgc.text import TextConfig, Texts
 from satkgc.training.batches import Batches
 from satkgc.training.collate import Collate
 
@@ -67,33 +65,6 @@ def test_a_sample_finds_the_vectors_of_its_own_texts(task):
     ):
         for i in range(len(samples)):
             assert texts[int(place[i])] == tuple(batch.ids[batch.ptr[i] : batch.ptr[i + 1]].tolist())
-
-
-def test_neighbours_are_left_out_by_seed_step_and_sample(task):
-    config = TextConfig(neighbours=1000, short_words=1000, max_tokens=64, neighbour_dropout=0.5)
-    texts = Texts(task.kg, task.towers.tokenizer, config)
-
-    def read(step, seed=0, texts=texts):
-        """What each sample's query and answer is, in two lists."""
-        collate = Collate(task.kg, texts, ObjectiveConfig(), task.towers.pack, seed=seed)
-        samples = collate(replace(task.batch, step=step))
-        rows = {}
-        for chunk in samples.chunks[0]:
-            starts = chunk.packed.starts.tolist()
-            for i in range(len(chunk.rows)):
-                rows[chunk.start + i] = tuple(chunk.packed.ids[starts[i] : starts[i + 1]].tolist())
-        return [[rows[place] for place in places.tolist()] for places in (samples.query_places, samples.tail_places)]
-
-    whole = read(0, texts=Texts(task.kg, task.towers.tokenizer, replace(config, neighbour_dropout=0.0)))
-    assert read(3) == read(3)  # a run that is resumed sees what it would have seen
-    for kind in (0, 1):
-        first = read(3)[kind]
-        assert first != read(4)[kind]
-        assert first != read(3, seed=1)[kind]
-        assert sum(map(len, first)) < sum(map(len, whole[kind]))
-    salts = np.concatenate(Collate(task.kg, texts, ObjectiveConfig(), task.towers.pack)._salts(3, 1000))
-    same = texts.entities(np.full(len(salts), task.kg.adjacency.degree.argmax()), salt=salts)
-    assert len(same.unique()[0]) > 100  # one entity is written differently by different samples
 
 
 @pytest.mark.parametrize(("rule", "distances"), [("sum", "graph"), ("exact", "pairs")])

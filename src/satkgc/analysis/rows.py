@@ -41,7 +41,7 @@ def table_rows(file: Path = _FILE) -> tuple[Row, ...]:
     rows = [Row(**entry) for entry in data["row"]]
     for family in data["family"]:
         known = {_experiment(row): row for row in reversed(rows)}
-        for row in _unfold(family, data["lengths"], data["backbones"]):
+        for row in _unfold(family, data["shared"], data["backbones"]):
             first = known.get(_experiment(row), row)  # the same experiment under another label is not done again
             rows.append(replace(first, group=row.group, label=row.label, paper=row.paper))
     return tuple(rows)
@@ -71,7 +71,7 @@ def find_row(name: str) -> Row:
     return rows[name]
 
 
-def _unfold(family: dict[str, Any], lengths: dict[str, Any], needs: dict[str, Any]) -> Iterator[Row]:
+def _unfold(family: dict[str, Any], shared: dict[str, Any], needs: dict[str, Any]) -> Iterator[Row]:
     choices = itertools.product(family["datasets"], family["variants"], family["backbones"], SEEDS)
     for dataset, variant, backbone, seed in choices:
         ending = ("" if backbone == MPNET else f"-{backbone}") + (f"-seed{seed}" if seed else "")
@@ -83,7 +83,7 @@ def _unfold(family: dict[str, Any], lengths: dict[str, Any], needs: dict[str, An
             recipe=variant["recipe"],
             backbone=backbone,
             seed=seed,
-            overrides={**lengths[dataset], **needs[backbone], **variant.get("overrides", {})},
+            overrides={**shared[dataset], **needs[backbone], **variant.get("overrides", {})},
             paper=variant.get("paper"),
         )
 

@@ -73,7 +73,7 @@ def complete(
 
       satkgc complete runs/demo --new-name "robot dog" --new-description "a toy that barks" --relation hypernym
 
-      satkgc complete runs/demo --new-name "robot dog" --new-fact "? | hypernym | dog.n.01" --relation has_part
+      satkgc complete runs/mine --new-name "robot dog" --new-fact "? | hypernym | dog.n.01" --relation has_part
 
       satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
     """

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from satkgc.completion.answer import Answer, NewEntity, Question
+from satkgc.completion.answer import Answer, Question
 from satkgc.completion.calibration import RIVALS, Array, Calibration
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.index import Index
-from satkgc.completion.names import Names
+from satkgc.completion.names import Names, Newcomer
 from satkgc.completion.vectors import Float32, Vectors
 from satkgc.encoder import Towers
 from satkgc.kg.vocabulary import Int32
 from satkgc.text import Texts, TokenBatch
 
-Subject = int | NewEntity  # an entity of the index, or new text
+Subject = int | Newcomer  # an entity of the index, or new text
 Query = tuple[Subject, int]  # with a directed relation
 NOBODY = np.empty(0, np.int32)
 
@@ -135,8 +135,8 @@ class Asker:
     def known(self, query: Query) -> Int32:
         """Answers that the graph holds, from any split, or that facts of new entities say; ascending."""
         subject, directed = query
-        if isinstance(subject, NewEntity):
-            return np.array([other for by, other in self.names.facts(subject) if by == directed], np.int32)
+        if isinstance(subject, Newcomer):
+            return np.array([other for by, other in subject.facts if by == directed], np.int32)
         old = self.kg.known_all.answers(subject, directed) if subject < self.kg.num_entities else NOBODY
         late = self.names.joined.get((subject, directed))
         return old if late is None else np.union1d(old, np.array(late, np.int32))
@@ -180,18 +180,18 @@ class Asker:
     def _queries(self, plan: _Entities | _Relations) -> list[Query]:
         return [plan.query] if isinstance(plan, _Entities) else [(plan.head, int(r)) for r in plan.relations]
 
-    def _words(self, subject: Subject) -> NewEntity | None:
+    def _words(self, subject: Subject) -> Newcomer | None:
         """The words of an entity that the stored texts do not have."""
-        if isinstance(subject, NewEntity):
+        if isinstance(subject, Newcomer):
             return subject
         late = subject - self.kg.num_entities
         return self.names.added[late] if late >= 0 else None
 
-    def _near(self, words: NewEntity) -> list[tuple[int, str]]:
+    def _near(self, words: Newcomer) -> list[tuple[int, str]]:
         """The neighbours that a new entity's text names."""
-        facts = self.names.facts(words)
+        facts: Iterable[tuple[int, int]] = words.facts
         if not self.texts.config.neighbour_relations:  # bare names: each once, whatever joins them
-            facts = [(0, other) for other in sorted({other for _, other in facts})]
+            facts = sorted({(0, other) for _, other in facts})
         return [(directed, self.names.name(other)) for directed, other in facts]
 
     def _entity_answers(self, plan: _Entities, vector: Float32, rivals: Rivals) -> list[Answer]:

@@ -128,10 +128,10 @@ class Completer:
 
     def add(self, entity: NewEntity) -> str:
         """Put a new entity into the loaded index, so that it can be an answer; returns its id. Kept in memory only."""
-        vector = self.asker.entity_vector(entity)
+        vector = self.asker.entity_vector(self.asker.names.subject(entity))
         with self._adding:
             # The name first: a search in another thread may find only what can be named.
             new = self.asker.names.add(entity)
             self.asker.index.add(vector[None])
             self.asker.names.join(new)
-        return new.id or ""
+        return new.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -24,12 +25,22 @@ from satkgc.kg.vocabulary import Int32
 SHOWN = 5  # candidates or suggestions named in a message
 
 
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A new entity whose facts have been looked up: directed relations and entities, in the order of the texts."""
+
+    name: str
+    description: str
+    facts: tuple[tuple[int, int], ...]
+    id: str = ""
+
+
 class Names:
     """Ids and names of the graph's entities and relations, and of the entities added since."""
 
     def __init__(self, kg: KnowledgeGraph, search: EntitySearch) -> None:
         self.kg, self._search = kg, search
-        self.added: tuple[NewEntity, ...] = ()  # replaced as a whole, so that other threads see all or nothing
+        self.added: tuple[Newcomer, ...] = ()  # replaced as a whole, so that other threads see all or nothing
         self.joined: dict[tuple[int, int], tuple[int, ...]] = {}  # facts of these: answers to (entity, directed)
         self.frequency = np.bincount(kg.train[:, 1], minlength=kg.num_relations)  # (R,) training triples
         self.members = lru_cache(maxsize=64)(self._members)
@@ -37,7 +48,7 @@ class Names:
     def id(self, index: int) -> str:
         """The id of an entity."""
         new = self._new(index)
-        return self.kg.entities.id(index) if new is None else new.id or ""
+        return self.kg.entities.id(index) if new is None else new.id
 
     def name(self, index: int) -> str:
         """The name of an entity."""
@@ -48,7 +59,7 @@ class Names:
         """An entity as a search shows it."""
         new = self._new(index)
         if new is not None:
-            return Entity(new.id or "", new.name, new.description, 0)
+            return Entity(new.id, new.name, new.description, 0)
         entities, degree = self.kg.entities, int(self.kg.adjacency.degree[index])
         return Entity(entities.id(index), entities.name(index), entities.description(index), degree)
 
@@ -57,21 +68,19 @@ class Names:
         relations = self.kg.relations
         return Relation(relations.id(index), relations.name(index), int(self.frequency[index]))
 
-    def add(self, entity: NewEntity) -> NewEntity:
+    def add(self, entity: NewEntity) -> Newcomer:
         """Take an entity in under its id, or under one made up; the caller keeps two threads from adding at once."""
         id = entity.id or f"new:{len(self.added) + 1}"
-        if not entity.name.strip():
-            raise SatkgcError("a new entity without a name", remedy="give it a name")
         if self._find(id) is not None:
             raise SatkgcError(f"there is an entity {id!r} already", remedy="choose another id")
-        new = NewEntity(entity.name, entity.description, id, self._settled(entity))
+        new = replace(self._look_up(entity), id=id)
         self.added = (*self.added, new)
         return new
 
-    def join(self, new: NewEntity) -> None:
+    def join(self, new: Newcomer) -> None:
         """Take in what is known of an entity that was added, from both sides; its vector has to be there by now."""
-        index, joined = self.entity(new.id or ""), dict(self.joined)
-        for directed, other in self.facts(new):
+        index, joined = self.entity(new.id), dict(self.joined)
+        for directed, other in new.facts:
             back = (directed + self.kg.num_relations) % (2 * self.kg.num_relations)
             for key, answer in (((index, directed), other), ((other, back), index)):
                 joined[key] = (*joined.get(key, ()), answer)
@@ -93,29 +102,18 @@ class Names:
             raise AmbiguousNameError("entity", ref, [self.describe(i) for i in shown], len(named))
         raise UnknownNameError("entity", ref, self.search(ref, SHOWN))
 
-    def subject(self, ref: EntityRef) -> int | NewEntity:
+    def subject(self, ref: EntityRef) -> int | Newcomer:
         """What a question is about: an entity of the index, or new text."""
-        if isinstance(ref, str):
-            return self.entity(ref)
-        if not ref.name.strip():
-            raise SatkgcError("a new entity without a name", remedy="give it a name")
-        return NewEntity(ref.name, ref.description, facts=self._settled(ref))
+        return self.entity(ref) if isinstance(ref, str) else self._look_up(ref)
 
-    def facts(self, new: NewEntity) -> list[tuple[int, int]]:
-        """What is known of a new entity: directed relations and the entities they lead to, in the texts' order."""
-        found = set()
+    def _look_up(self, new: NewEntity) -> Newcomer:
+        if not new.name.strip():
+            raise SatkgcError("a new entity without a name", remedy="give it a name")
+        facts = set()
         for fact in new.facts:
             inverse = self.kg.num_relations if fact.side == "tail" else 0
-            found.add((self.relation(fact.relation) + inverse, self.entity(fact.other or "")))
-        return sorted(found)
-
-    def _settled(self, new: NewEntity) -> tuple[Role, ...]:
-        """Its facts by ids, which stay what they are when names are added."""
-        total = self.kg.num_relations
-        return tuple(
-            Role(self.kg.relations.id(directed % total), "tail" if directed >= total else "head", self.id(other))
-            for directed, other in self.facts(new)
-        )
+            facts.add((self.relation(fact.relation) + inverse, self.entity(fact.other or "")))
+        return Newcomer(new.name, new.description, tuple(sorted(facts)))
 
     def relation(self, ref: str) -> int:
         """The relation with this id or else with this name."""
@@ -167,7 +165,7 @@ class Names:
         late = [e for (e, d), others in self.joined.items() if d == directed and (other is None or other in others)]
         return np.unique(np.concatenate([*found, np.array(late, np.int32)]))
 
-    def _new(self, index: int) -> NewEntity | None:
+    def _new(self, index: int) -> Newcomer | None:
         first = len(self.kg.entities)
         return self.added[index - first] if index >= first else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -74,7 +75,7 @@ class Tower(nn.Module):
                 self.compile_when == "auto" and self.training and device.type == "cuda"
             )
             layer = self._block if compiled else block
-            with compiling.patch(activation_memory_budget=KEPT):
+            with compiling.patch(activation_memory_budget=KEPT) if compiled else nullcontext():
                 for weights, seed in zip(layers, seeds, strict=False):
                     if compiled:
                         _mark_dynamic(x, how)

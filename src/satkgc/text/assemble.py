@@ -17,20 +17,10 @@ def _copy(source, start, stop, out, types, type_id, at, room):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _draw(salt, place):  # type: ignore[no-untyped-def]
-    """A number in [0, 1) of a row and a place, the same on every machine: SplitMix64's mixer."""
-    x = (salt + np.uint64(place)) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (x >> np.uint64(40)) / 16_777_216.0
-
-
-@njit(cache=True, nogil=True)
 def assemble(  # type: ignore[no-untyped-def]
     entities,  # (n,) int32
     without,  # (n,) int32 entity whose name may not be listed, or (0,)
     by,  # (n,) int32 directed relation by which alone it may not be listed, or (0,) for all
-    salt,  # (n,) uint64 to draw by which neighbours are left out, or (0,) for none
     directed,  # (n,) int32 directed relations, or (0,) for entity texts
     text_ids,
     text_ptr,
@@ -52,7 +42,6 @@ def assemble(  # type: ignore[no-untyped-def]
     segments,
     max_tokens,
     max_neighbours,
-    dropout,
 ):
     """Entity text, neighbour names, then the relation where there is one; the entity's side is what gets cut."""
     n = len(entities)
@@ -81,8 +70,6 @@ def assemble(  # type: ignore[no-untyped-def]
                 v = neighbours[j]
                 hidden = len(without) > 0 and v == without[i] and (len(by) == 0 or joined[j] == by[i])
                 if listed == max_neighbours or v == e or hidden:
-                    continue
-                if len(salt) > 0 and _draw(salt[i], j - neighbour_ptr[e]) < dropout:
                     continue
                 if len(joined) > 0:
                     mark = 0 if listed == 0 else 2

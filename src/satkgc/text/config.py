@@ -26,8 +26,6 @@ class TextConfig:
     """Names of training-graph neighbours that follow a short description, by ascending entity index; 0 adds none."""
     neighbour_relations: bool = False
     """Name neighbours by relation, so many for each: `; hypernym : dog , wolf ; inverse has part : pack`."""
-    neighbour_dropout: float = 0.0
-    """Share of the neighbours that training leaves out of a text at random, so that it learns to do with fewer."""
     short_words: int = 20
     """A description with fewer words than this is short."""
     hide: Hide = "answer"
@@ -40,10 +38,6 @@ class TextConfig:
         for name, least in (("max_tokens", 8), ("description_words", 0), ("neighbours", 0), ("short_words", 0)):
             if getattr(self, name) < least:
                 raise SatkgcError(f"text.{name} is {getattr(self, name)}", remedy=f"set it to {least} or more")
-        if not 0 <= self.neighbour_dropout < 1:
-            raise SatkgcError(
-                f"text.neighbour_dropout is {self.neighbour_dropout}", remedy="set it to 0 or more and less than 1"
-            )
         for name, kind in (("entity_format", EntityFormat), ("relation_order", RelationOrder), ("hide", Hide)):
             allowed = get_args(kind)
             if getattr(self, name) not in allowed:

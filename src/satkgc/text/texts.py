@@ -45,7 +45,6 @@ class Texts:
 
     At evaluation the neighbours listed are those of the training graph; in training `without` names, for each row,
     the answer, which must not be among them; where they are listed by relation, `by` hides it under that one only.
-    `salt`, a number for each row, draws the neighbours that training leaves out (`text.neighbour_dropout`).
     """
 
     def __init__(self, kg: KnowledgeGraph, tokenizer: Any, config: TextConfig | None = None) -> None:
@@ -76,15 +75,13 @@ class Texts:
         self._neighbours = _neighbours(kg, config)
         self._check_relations(kg.relations)
 
-    def queries(
-        self, entities: Any, directed: Any, without: Any = None, by: Any = None, salt: Any = None
-    ) -> TokenBatch:
+    def queries(self, entities: Any, directed: Any, without: Any = None, by: Any = None) -> TokenBatch:
         """Texts of (entity, directed relation): the head's text, then the relation's as the second segment."""
-        return self._assemble(self._texts, self._short, self._neighbours, entities, directed, without, by, salt)
+        return self._assemble(self._texts, self._short, self._neighbours, entities, directed, without, by)
 
-    def entities(self, entities: Any, without: Any = None, by: Any = None, salt: Any = None) -> TokenBatch:
+    def entities(self, entities: Any, without: Any = None, by: Any = None) -> TokenBatch:
         """Texts of entities."""
-        return self._assemble(self._texts, self._short, self._neighbours, entities, None, without, by, salt)
+        return self._assemble(self._texts, self._short, self._neighbours, entities, None, without, by)
 
     def new_entities(
         self, entities: Sequence[tuple[str, str]], directed: Any = None, near: Sequence[Near] | None = None
@@ -116,20 +113,12 @@ class Texts:
         directed: Any,
         without: Any = None,
         by: Any = None,
-        salt: Any = None,
     ) -> TokenBatch:
         template = self._one if directed is None else self._two
         if not len(neighbours[2]):  # bare names: nothing says by which relation
             by = None
-        entities, without, by, directed = (
-            NONE if a is None else np.array(a, np.int32) for a in (entities, without, by, directed)
-        )
         ids, ptr, types = assemble(
-            entities,
-            without,
-            by,
-            np.array(() if salt is None else salt, np.uint64),
-            directed,
+            *(NONE if a is None else np.array(a, np.int32) for a in (entities, without, by, directed)),
             texts.ids,
             texts.ptr,
             short,
@@ -148,7 +137,6 @@ class Texts:
             template.types,
             self.config.max_tokens,
             self.config.neighbours if len(neighbours[1]) else 0,
-            self.config.neighbour_dropout,
         )
         return TokenBatch(ids, ptr, types if self._has_types else None)
 

@@ -53,7 +53,6 @@ class Collate:
         pack: Callable[[TokenBatch], Packed],
         chunk_tokens: int | None = None,
         ranks: Ranks | None = None,
-        seed: int = 0,
     ) -> None:
         self.kg = kg
         self.texts = texts
@@ -61,7 +60,6 @@ class Collate:
         self.pack = pack
         self.chunk_tokens = chunk_tokens
         self.ranks = ranks or Ranks()
-        self.seed = seed  # of the neighbours that are left out
         # Derived lookups are built here and not by the first batches, several of which may ask at once.
         self.known = kg.known_train
         self.degree = kg.adjacency.degree
@@ -79,9 +77,8 @@ class Collate:
         directed = np.concatenate([relation, relation + kg.num_relations])  # (B,)
 
         hidden_tails, hidden_heads = self._hidden(batch, heads, directed, tails)
-        salts = self._salts(batch.step, len(heads))
-        queries, query_of = self.texts.queries(heads, directed, **hidden_tails, salt=salts[0]).unique()
-        answers, answer_of = self.texts.entities(tails, **hidden_heads, salt=salts[1]).unique()
+        queries, query_of = self.texts.queries(heads, directed, **hidden_tails).unique()
+        answers, answer_of = self.texts.entities(tails, **hidden_heads).unique()
         chunks = plan(queries.lengths, answers.lengths, self.chunk_tokens, self.ranks.world)
         query_places = self._tensor(places(chunks, True, len(queries))[query_of])
         tail_places = self._tensor(places(chunks, False, len(answers))[answer_of])
@@ -100,13 +97,6 @@ class Collate:
         if self.exact:
             return {"without": tails, "by": directed}, {"without": heads, "by": np.roll(directed, len(batch.triples))}
         return {"without": tails}, {"without": heads}
-
-    def _salts(self, step: int, samples: int) -> tuple[Any, Any]:
-        """What draws the neighbours left out of each text, of the queries and of the answers."""
-        if not self.texts.config.neighbour_dropout:
-            return None, None
-        salts = np.random.default_rng((self.seed, step)).integers(0, 1 << 64, (2, samples), np.uint64)
-        return salts[0], salts[1]
 
     def _relations(self, batch: Batch, heads: Any, directed: Any, tails: Any) -> Relations:
         config = self.config

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -31,38 +32,40 @@ def make_config(
     `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. Pass no
     `graph` to leave the settings for it out.
     """
-    tree = merge(_read(recipe), {"recipe": recipe})
+    line = _line(recipe)
+    tree = merge(_whole(line), {"recipe": recipe})
     known = (graph or "").lower()
     # A recipe's own settings for the graph come first, or those of the next one that it extends and that has some.
-    for name in (*(f"graphs/{name}/{known}" for name in _line(recipe)), f"graphs/{known}"):
+    own = (f"graphs/{path.stem}/{known}" for path, _ in line if path.parent == FOLDER.resolve())
+    for name in (*own, f"graphs/{known}"):
         if (FOLDER / f"{name}.toml").is_file():
-            tree = merge(merge(tree, _read(name)), {"applied": graph})
+            tree = merge(merge(tree, _whole(_line(name))), {"applied": graph})
             break
     return build(Config, merge(tree, parse(Config, overrides or {})))
 
 
-def _read(name: str, near: Path = FOLDER, seen: tuple[Path, ...] = ()) -> Tree:
-    """The settings of a recipe and of those it extends."""
-    path = _find(name, near)
-    if path in seen:
-        raise SatkgcError("a recipe extends itself", where=path, remedy="break the circle")
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SatkgcError(f"not a TOML file: {error}", where=path) from error
-    base = tree.pop("extends", None)
-    check(Config, tree, where=path)  # so that a mistake is told with the file that has it
-    return tree if base is None else merge(_read(base, path.parent, (*seen, path)), tree)
-
-
-def _line(name: str, near: Path = FOLDER) -> Iterator[str]:
-    """The package's recipes that a recipe is made of, the last one first."""
+def _line(name: str) -> list[tuple[Path, Tree]]:
+    """A recipe and those it extends, each with what it says itself."""
+    line: list[tuple[Path, Tree]] = []
     base: str | None = name
+    near = FOLDER
     while base is not None:
         path = _find(base, near)
-        if path.parent == FOLDER.resolve():
-            yield path.stem
-        base, near = tomllib.loads(path.read_text(encoding="utf-8")).get("extends"), path.parent
+        if path in (seen for seen, _ in line):
+            raise SatkgcError("a recipe extends itself", where=path, remedy="break the circle")
+        try:
+            tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SatkgcError(f"not a TOML file: {error}", where=path) from error
+        base, near = tree.pop("extends", None), path.parent
+        check(Config, tree, where=path)  # so that a mistake is told with the file that has it
+        line.append((path, tree))
+    return line
+
+
+def _whole(line: list[tuple[Path, Tree]]) -> Tree:
+    """The settings of a line of recipes, the first over the next."""
+    return reduce(merge, (tree for _, tree in reversed(line)))
 
 
 def _find(name: str, near: Path) -> Path:
