@@ -38,7 +38,7 @@ def _add_norm(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, dr
 
 
 def gelu(x: Tensor) -> Tensor:
-    """GELU. Compiled, by a formula for the normal distribution that costs half of the library's error function."""
+    """GELU. Compiled, by a formula for the normal distribution that costs less than the library's error function."""
     if not torch.compiler.is_compiling():
         return functional.gelu(x)
     out: Tensor = _Gelu.apply(x)  # type: ignore[no-untyped-call]
@@ -61,12 +61,12 @@ class _Gelu(torch.autograd.Function):
 
 
 def _normal(x: Tensor) -> tuple[Tensor, Tensor]:
-    """φ and Φ, the latter within 1e-7: Abramowitz and Stegun, 26.2.17."""
-    density = torch.exp(-0.5 * x * x) * 0.3989422804
-    t = 1 / (1 + 0.2316419 * x.abs())
-    series = ((((1.330274429 * t - 1.821255978) * t + 1.781477937) * t - 0.356563782) * t + 0.319381530) * t
-    beyond = density * series
-    return density, torch.where(x >= 0, 1 - beyond, beyond)
+    """φ and Φ for one exponential: Φ is the sigmoid of an odd polynomial, fitted so that x Φ is within 3e-5 of GELU and
+    its gradient within 1.2e-4, far below what bfloat16 can tell apart."""
+    square = (x * x).clamp(max=36.0)
+    below = torch.sigmoid(x * ((-7.03037764e-4 * square + 7.40113194e-2) * square + 1.59501574))
+    slope = (-3.51518882e-3 * square + 0.222033958) * square + 1.59501574  # of the polynomial
+    return below * (1 - below) * slope, below
 
 
 def drop(x: Tensor, p: float, seed: Tensor) -> Tensor:
