@@ -277,6 +277,20 @@ def test_names_are_looked_up_by_id_then_name_then_whatever_the_capitals(complete
         completer.tails(NewEntity(""), "near")
 
 
+def test_half_a_character_is_refused_wherever_a_name_is_given(completer):
+    half = "caf\udce9"  # what Python makes of Latin-1 on a UTF-8 terminal
+    for ask in (
+        lambda: completer.tails(half, "near"),
+        lambda: completer.tails("Q1", half),
+        lambda: completer.tails(NewEntity(half), "near"),
+        lambda: completer.tails(NewEntity("a name", half), "near"),
+        lambda: completer.add(NewEntity("a name", id=half)),
+        lambda: completer.search(half),
+    ):
+        with pytest.raises(SatkgcError, match=r"'caf.udce9' is not valid Unicode"):
+            ask()
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +168,33 @@ def test_a_new_entity_is_described_and_completed(page) -> None:  # type: ignore[
     page.reload()  # the question is in the address
     page.locator(".answer").first.wait_for()
     assert page.locator("#new-name").input_value() == "labradoodle"
+
+
+def test_what_is_known_of_a_new_entity_reaches_the_model(page) -> None:  # type: ignore[no-untyped-def]
+    page.locator("#mode").click()
+    page.locator("#new-name").fill("labradoodle")
+    for side, other in (("head", "canine"), ("tail", "wolf")):
+        page.locator("#fact-relation").select_option(json.dumps(["hypernym", side], separators=(",", ":")))
+        page.locator("#fact-other").fill(other)
+        page.locator("#fact-options [role=option]").first.wait_for()
+        page.keyboard.press("Enter")
+        page.locator(f"#facts li:has-text('{other}')").wait_for()
+        assert page.locator("#fact-other").input_value() == ""
+    assert page.locator("#facts .via").all_text_contents() == ["— hypernym →", "← hypernym —"]
+
+    def words() -> set[str]:
+        page.locator(".answer").first.wait_for()
+        page.locator(".answer").first.click()
+        page.locator(".texts").wait_for()
+        return set(re.findall(r"\w+", page.locator(".texts blockquote").first.text_content()))
+
+    assert {"canine", "wolf"} <= words()
+    page.reload()  # they are in the address
+    page.locator("#facts li").nth(1).wait_for()
+    assert {"canine", "wolf"} <= words()
+    page.get_by_role("button", name="Take back canine").click()
+    page.locator(".answer").first.wait_for()
+    assert {"canine", "wolf"} & words() == {"wolf"}
 
 
 def test_accepted_statements_are_kept_and_downloaded(page, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

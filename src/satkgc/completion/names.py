@@ -109,6 +109,8 @@ class Names:
     def _look_up(self, new: NewEntity) -> Newcomer:
         if not new.name.strip():
             raise SatkgcError("a new entity without a name", remedy="give it a name")
+        _check(new.name)
+        _check(new.description)
         facts = set()
         for fact in new.facts:
             inverse = self.kg.num_relations if fact.side == "tail" else 0
@@ -117,6 +119,7 @@ class Names:
 
     def relation(self, ref: str) -> int:
         """The relation with this id or else with this name."""
+        _check(ref)
         relations = self.kg.relations
         found = relations.find(ref)
         if found is not None:
@@ -141,6 +144,7 @@ class Names:
 
     def search(self, text: str, limit: int) -> list[Entity]:
         """Entities that begin with or look like a text; those added come where they match as well."""
+        _check(text)
         scored = [(name_matches(text, new.name), i) for i, new in enumerate(self.added)]
         late = [len(self.kg.entities) + i for score, i in sorted(scored, reverse=True) if score > 0]
         return [self.describe(i) for i in [*late, *self._search.search(text, limit)][:limit]]
@@ -170,6 +174,7 @@ class Names:
         return self.added[index - first] if index >= first else None
 
     def _find(self, id: str) -> int | None:
+        _check(id)
         found = self.kg.entities.find(id)
         if found is None:
             late = [i for i, new in enumerate(self.added) if new.id == id]
@@ -178,3 +183,11 @@ class Names:
 
     def _added_as(self, name: str) -> list[int]:
         return [len(self.kg.entities) + i for i, new in enumerate(self.added) if new.name == name]
+
+
+def _check(text: str) -> None:
+    """Refuse half a character, which a terminal makes of bytes that are not UTF-8 and nothing below can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise SatkgcError(f"{text[:40]!a} is not valid Unicode", remedy="write it in UTF-8") from error

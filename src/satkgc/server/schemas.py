@@ -183,6 +183,7 @@ class Info(BaseModel):
     relations: int
     triples: int = Field(description="in the training graph")
     calibrated: bool = Field(description="whether answers carry probabilities")
+    reads_facts: bool = Field(description="whether facts of a new entity reach the model: its texts name neighbours")
     examples: list[Entity] = Field(description="a few well-connected entities to begin with")
     version: str
 

@@ -51,6 +51,9 @@ export const post = (path, body, signal = undefined) =>
     signal,
   });
 
+// An entity as the service takes it: by its id, or what is told of a new one.
+export const reference = ({ id, name, description = "", facts = [] }) => id ?? { name, description, facts };
+
 // Wait for the model: the port is open before it is loaded, and /health says so.
 export async function untilReady(onWait) {
   for (;;) {

@@ -1,17 +1,19 @@
 // The page: reads the question from the form and the address, asks the service, hands the answers to the panels.
 import { Answers } from "./answers.js";
-import { get, post, untilReady } from "./api.js";
+import { get, post, reference, untilReady } from "./api.js";
 import { Collection } from "./collection.js";
 import { Combobox } from "./combobox.js";
 import { byId, el, readable } from "./dom.js";
 import { Panel } from "./evidence.js";
+import { Facts } from "./facts.js";
 
 const ALL = ""; // the value of "all relations"
 const form = byId("question");
 const state = { relations: [], fresh: false, pending: null };
 
-const combobox = new Combobox(byId("entity"), byId("entity-text"), byId("options"),
-  async (q, signal) => (await get("entities", { q, limit: 8 }, signal)).entities, () => ask());
+const search = async (q, signal) => (await get("entities", { q, limit: 8 }, signal)).entities;
+const combobox = new Combobox(byId("entity"), byId("entity-text"), byId("options"), search, () => ask());
+const facts = new Facts(byId("facts"), byId("fact-relation"), byId("fact-other"), byId("fact-options"), search, () => ask());
 const answers = new Answers(byId("answers"), {
   open: (row) => panel.show(row, () => close(true)),
   accept: (row) => collection?.toggle({ ...row.triple, probability: row.answer.probability }),
@@ -38,12 +40,12 @@ function close(refocus) {
 async function subject() {
   if (state.fresh) {
     const name = byId("new-name").value.trim();
-    return name ? { name, description: byId("new-description").value.trim() } : null;
+    return name ? { name, description: byId("new-description").value.trim(), facts: facts.references } : null;
   }
   if (combobox.picked) return combobox.picked;
   const text = byId("entity").value.trim();
   if (!text) return null;
-  const found = (await get("entities", { q: text, limit: 8 })).entities;
+  const found = await search(text);
   const same = found.find((e) => e.id === text || readable(e.name).toLowerCase() === text.toLowerCase());
   if (!same) throw new Error(`nothing in the graph is called “${text}”; pick one of the suggestions or describe it as new`);
   combobox.set(same);
@@ -76,10 +78,10 @@ async function ask() {
 async function complete(entity, signal) {
   const direction = asked(), given = direction === "tail" ? "head" : "tail";
   const chosen = byId("relation").value;
-  const reference = entity.id ?? { name: entity.name, description: entity.description };
-  const relations = chosen === ALL ? await fitting(reference, direction, signal) : state.relations.filter((r) => r.id === chosen);
+  const about = reference(entity);
+  const relations = chosen === ALL ? await fitting(about, direction, signal) : state.relations.filter((r) => r.id === chosen);
   const k = chosen === ALL ? 5 : 15;
-  const questions = relations.map((r) => ({ [given]: reference, relation: r.id, k, drop_known: byId("hide-known").checked }));
+  const questions = relations.map((r) => ({ [given]: about, relation: r.id, k, drop_known: byId("hide-known").checked }));
   const { results } = questions.length ? await post("batch", { questions }, signal) : { results: [] };
   const rows = results.flatMap((result, i) => {
     if (result.error) throw new Error(result.error);
@@ -112,10 +114,12 @@ function summary(rows, entity) {
 function remember(entity) {
   const parts = { asked: asked(), relation: byId("relation").value };
   if (entity.id) parts.id = entity.id;
-  else Object.assign(parts, { name: entity.name, description: entity.description });
+  else Object.assign(parts, { name: entity.name, description: entity.description, facts: JSON.stringify(entity.facts) });
   const hash = `#${new URLSearchParams(parts)}`;
   if (location.hash !== hash) history.pushState(null, "", hash);
 }
+
+const entityOf = (id) => get("entity", { id, limit: 1 });
 
 async function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
@@ -129,7 +133,8 @@ async function recall() {
   byId("new-name").value = parts.get("name") ?? "";
   byId("new-description").value = parts.get("description") ?? "";
   try {
-    if (parts.has("id")) combobox.set(await get("entity", { id: parts.get("id"), limit: 1 }));
+    await facts.recall(JSON.parse(parts.get("facts") ?? "[]"), entityOf);
+    if (parts.has("id")) combobox.set(await entityOf(parts.get("id")));
     await ask();
   } catch (error) {
     status(error.message, "error");
@@ -138,7 +143,7 @@ async function recall() {
 
 async function go(node) {
   describe(false);
-  combobox.set(await get("entity", { id: node.id, limit: 1 }));
+  combobox.set(await entityOf(node.id));
   window.scrollTo({ top: 0 });
   await ask();
 }
@@ -213,6 +218,8 @@ async function start() {
   byId("relation").replaceChildren(el("option", { value: ALL }, "all relations"),
     ...relations.map((r) => el("option", { value: r.id }, readable(r.name))));
   byId("relation").value = relations[0]?.id ?? ALL;
+  facts.offer(relations);
+  byId("known").hidden = !info.reads_facts;
   describeRelation();
   collection = new Collection(info.graph, () => answers.refresh());
   byId("examples").replaceChildren("Try ", ...info.examples.map((e) =>

@@ -20,6 +20,12 @@ export class Combobox {
     this.close();
   }
 
+  clear() {
+    this.picked = null;
+    this.input.value = this.text.textContent = "";
+    this.close();
+  }
+
   close() {
     clearTimeout(this.timer);
     this.pending?.abort();
@@ -52,7 +58,7 @@ export class Combobox {
     this.options = entities;
     this.active = -1;
     const items = entities.map((entity, i) =>
-      el("li", { id: `option-${i}`, role: "option", "aria-selected": "false", onclick: () => this.#pick(i) },
+      el("li", { id: `${this.list.id}-${i}`, role: "option", "aria-selected": "false", onclick: () => this.#pick(i) },
         el("span", { class: "option-name" }, readable(entity.name)),
         el("span", { class: "option-text" }, shorten(entity.description || entity.id, 90))));
     this.list.replaceChildren(...(items.length ? items : [el("li", { class: "none" }, message)]));
@@ -82,7 +88,7 @@ export class Combobox {
     this.active = (to + this.options.length) % this.options.length;
     [...this.list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === this.active)));
     this.list.children[this.active].scrollIntoView({ block: "nearest" });
-    this.input.setAttribute("aria-activedescendant", `option-${this.active}`);
+    this.input.setAttribute("aria-activedescendant", `${this.list.id}-${this.active}`);
   }
 
   #pick(i) {

@@ -1,10 +1,9 @@
 // The panel beside the answers: why the model says so.
-import { get, post } from "./api.js";
+import { get, post, reference } from "./api.js";
 import { statement } from "./collection.js";
 import { draw } from "./drawing.js";
 import { el, percent, readable } from "./dom.js";
 
-const ref = (part) => part.id ?? { name: part.name, description: part.description ?? "" };
 const part = (title, note, ...content) =>
   el("section", { class: "part" }, el("h3", {}, title), note && el("p", { class: "muted" }, note), ...content);
 
@@ -31,7 +30,7 @@ export class Panel {
     try {
       const neighbours = (end) => (end.id ? get("entity", { id: end.id, limit: 60 }, pending.signal) : null);
       const [evidence, ...details] = await Promise.all([
-        post("evidence", { head: ref(triple.head), relation: triple.relation.id, tail: ref(triple.tail) }, pending.signal),
+        post("evidence", { head: reference(triple.head), relation: triple.relation.id, tail: reference(triple.tail) }, pending.signal),
         neighbours(triple.head), neighbours(triple.tail)]);
       const width = Math.max(300, Math.round(this.panel.clientWidth - 2));
       this.panel.replaceChildren(head,
