@@ -30,10 +30,11 @@ def _kept(seed, place, threshold):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _probabilities(q, k, bias, keys_inside, scale, precision: tl.constexpr):  # type: ignore[no-untyped-def]
-    scores = tl.dot(q, tl.trans(k), input_precision=precision) * scale + bias
+    # Scores are logarithms to the base of two, as the bias is, since powers of two are what a GPU computes.
+    scores = tl.dot(q, tl.trans(k), input_precision=precision) * (scale * 1.4426950408889634) + bias
     scores = tl.where(keys_inside, scores, float("-inf"))
-    weights = tl.exp(scores - tl.max(scores, 1)[:, None])
-    return weights / tl.sum(weights, 1)[:, None]
+    weights = tl.exp2(scores - tl.max(scores, 1)[:, None])
+    return weights * (1.0 / tl.sum(weights, 1))[:, None]
 
 
 @triton.jit
@@ -50,7 +51,7 @@ def _forward(  # type: ignore[no-untyped-def]
     place = row[:, None] * (heads * size) + column[None, :]
     position = tl.zeros((TILE, TILE), tl.float32)
     if HAS_BIAS:
-        position = tl.load(bias + head * TILE * TILE + square).to(tl.float32)
+        position = tl.load(bias + head * TILE * TILE + square).to(tl.float32) * 1.4426950408889634
     if DROPOUT:
         stream = tl.load(seed)
     for text in range(tl.program_id(0), texts, tl.num_programs(0)):
@@ -85,7 +86,7 @@ def _backward(  # type: ignore[no-untyped-def]
     place = row[:, None] * (heads * size) + column[None, :]
     position = tl.zeros((TILE, TILE), tl.float32)
     if HAS_BIAS:
-        position = tl.load(bias + head * TILE * TILE + square).to(tl.float32)
+        position = tl.load(bias + head * TILE * TILE + square).to(tl.float32) * 1.4426950408889634
     if DROPOUT:
         stream = tl.load(seed)
     dposition = tl.zeros((TILE, TILE), tl.float32)
