@@ -74,6 +74,9 @@ def test_an_entity_in_words(prepared, completer):
     pair = json.loads(run("complete", prepared, *words, "--head", "Q1").stdout)
     assert {a["id"] for a in pair} == {"born_in", "capital_of", "knows", "near"}
     assert pair != json.loads(run("complete", prepared, *words, "--tail", "Q1").stdout)
+    turned = json.loads(run("complete", prepared, *words, "--relation", "near", "--new-side", "tail").stdout)
+    asked = completer.heads("near", NewEntity("bora", "a town"))
+    assert [a["id"] for a in turned] == [a.id for a in asked]
     facts = ["--new-fact", "? | near | Q4", "--new-fact", "Q5|knows|?"]
     told = json.loads(run("complete", prepared, *words, *facts, "--relation", "near", "--k", "90").stdout)
     new = NewEntity("bora", "a town", facts=(Role("near", "head", "Q4"), Role("knows", "tail", "Q5")))
@@ -121,7 +124,15 @@ def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
         (["--head", "Q1", "--relation", "near", "--tail", "Q2"], "leave one out"),
         (["--head", "Q1", "--relation", "near", "--k", "0"], "ask for 1 to 1000 answers"),
         (["--head", "Q1", "--relation", "near", "--heads-of", "near", "--tails-of", "near"], "give one of them"),
-        (["--head", "Q1", "--tail", "Q2", "--new-name", "x"], "leave the one out that it stands for"),
+        (
+            ["--head", "Q1", "--tail", "Q2", "--new-name", "x"],
+            "for the tail, which is given too",
+        ),
+        (
+            ["--head", "Q1", "--new-side", "head", "--new-name", "x", "--relation", "near"],
+            "leave --head out",
+        ),
+        (["--head", "Q1", "--new-side", "tail", "--relation", "near"], "--new-side without --new-name"),
         (["--new-name", "x", "--new-fact", "? | near", "--relation", "near"], "is no triple with one ?; write"),
         (["--new-name", "x", "--new-fact", "Q1 | near | Q2", "--relation", "near"], "is no triple with one ?; write"),
         (["--new-name", "x", "--new-fact", "? | near | Qx", "--relation", "near"], "unknown entity 'Qx'"),

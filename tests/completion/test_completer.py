@@ -183,6 +183,11 @@ def test_facts_are_kept_by_an_added_entity_and_refused_where_they_are_wrong(prep
     id = completer.add(new)
     assert [a.score for a in completer.heads("near", id, k=91) if a.id != id][:5] == pytest.approx(asked, abs=1e-5)
     assert [a.id for a in completer.heads("near", id, k=91) if a.known] == ["Q4"]
+    before = Completer.load(prepared).entity("Q4", limit=1000)
+    (seen,), (there,) = completer.entity(id).neighbours, completer.entity("Q4", limit=1000).neighbours[before.total :]
+    assert (seen.relation, seen.direction, seen.id) == ("near", "in", "Q4")
+    assert (there.relation, there.direction, there.id) == ("near", "out", id)
+    assert completer.entity(id).degree == completer.entity(id).total == completer.entity("Q4").total - before.total == 1
     some = (Role("near", "head", f"Q{i}") for i in (4, 5))  # any iterable will do
     assert {a.id for a in completer.tails(NewEntity("x", facts=some), "near", k=91) if a.known} == {"Q4", "Q5"}
     for wrong, message in ((Role("near", "head", "nobody"), "nobody"), (Role("nearr", "head", "Q4"), "nearr")):

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from satkgc.completion import NewEntity
+from satkgc.completion import NewEntity, Role
 
 pytest_plugins = ["world"]
 
@@ -105,3 +105,30 @@ def test_new_text_has_similar_triples_and_no_path(completer):
     assert not evidence.known
     assert len(evidence.similar) == 5
     assert evidence.query_text.replace(" ", "").startswith("[CLS]bora:atown")
+
+
+def test_facts_join_a_new_entity_to_the_graph(completer):
+    """The oracle: networkx over the training graph with one more node."""
+    kg, rng = completer.kg, np.random.default_rng(5)
+    facts = (Role("near", "head", "Q3"), Role("knows", "tail", "Q8"), Role("born in", "head", "Q20"))
+    new, graph = NewEntity("Nia", "a guest", facts=facts), as_networkx(kg)
+    graph.add_edges_from(("new", int(fact.other[1:])) for fact in facts)
+    lengths = set()
+    for t in rng.choice(90, 30, replace=False).tolist():
+        expected = nx.shortest_path_length(graph, "new", t) if nx.has_path(graph, "new", t) else None
+        there = completer.evidence(new, "capital of", f"Q{t}", k=1).path
+        back = completer.evidence(f"Q{t}", "capital of", new, k=1).path
+        assert (there and len(there)) == (back and len(back)) == expected
+        lengths.add(expected)
+        if not there:
+            continue
+        assert (there[0].source, there[0].source_name, there[-1].target) == ("", "Nia", f"Q{t}")
+        assert (back[0].source, back[-1].target, back[-1].target_name) == (f"Q{t}", "", "Nia")
+        first = Role(there[0].relation_name, "head" if there[0].direction == "out" else "tail", there[0].target)
+        last = Role(back[-1].relation_name, "tail" if back[-1].direction == "out" else "head", back[-1].source)
+        assert {first, last} <= set(facts)
+    assert len(lengths) > 2
+    # The fact that is asked about is no evidence for itself.
+    alone = NewEntity("Nia", facts=(Role("near", "head", "Q3"),))
+    assert completer.evidence(alone, "near", "Q3", k=1).path is None
+    assert completer.evidence("Q3", "near", alone, k=1).path is not None

@@ -83,7 +83,8 @@ def whole_text(  # type: ignore[no-untyped-def]
         return " ".join([text, *(kg.entities.name(other) for other in listed)])
     for d in dict.fromkeys(d for d, _ in shown):
         names = [kg.entities.name(other) for e, other in shown if e == d]
-        text += f" ; {'inverse ' if d >= NUM_RELATIONS else ''}leaf of : {' , '.join(names[: config.neighbours])}"
+        label = ("inverse " if d >= NUM_RELATIONS else "") + kg.relations.name(d % NUM_RELATIONS)
+        text += f" ; {label} : {' , '.join(names[: config.neighbours])}"
     return text
 
 

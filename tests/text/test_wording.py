@@ -6,7 +6,7 @@ import pytest
 
 from satkgc.errors import SatkgcError
 from satkgc.text import TextConfig
-from satkgc.text.wording import entity_text, relation_text
+from satkgc.text.wording import entity_text, relation_label, relation_text
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,21 @@ def test_relation_order(id: str, name: str, order: str, text: str) -> None:
     config = TextConfig(relation_order=order)  # type: ignore[arg-type]
     assert relation_text(id, name, config) == text
     assert relation_text(id, name, config, inverse=True) == f"inverse {text}"
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "label"),
+    [
+        ("/people/person/place_of_birth", "people person place of birth", "place of birth"),  # a name made of the id
+        ("/people/person/place_of_birth", "/people/person/place_of_birth", "place of birth"),
+        ("/people/person/place_of_birth", "born in", "born in"),
+        ("_hypernym", "hypernym", "hypernym"),
+        ("P31", "instance of ", "instance of"),
+    ],
+)
+def test_neighbours_are_labelled_by_a_relations_own_name_or_else_the_leaf(id: str, name: str, label: str) -> None:
+    assert relation_label(id, name) == label
+    assert relation_label(id, name, inverse=True) == f"inverse {label}"
 
 
 @pytest.mark.parametrize(

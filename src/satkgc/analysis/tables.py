@@ -25,9 +25,9 @@ filtered, ties are realistic, figures are the mean of both directions on test, a
 MRR. A cell reads "ours / the paper's" where the paper has the figure; ± is half the distance between the best and the
 worst seed. SATKGC and SimKGC have settings that the paper's have not: `text.hide = "edge"` on WN18RR;
 `objective.popularity = 1` and fewer epochs at a higher rate on FB15k-237 and the graphs made of it. "neighbours by
-relation" is ours ([findings](findings.md)). The comparisons below the first two tables are short runs of equal length with the paper's
-own loss (popularity 0), to see whether a part helps; they are not to be set against the paper's figures, which are of
-full length.
+relation" is ours ([findings](findings.md)). The comparisons below the first two tables are short runs of equal length
+with the paper's own loss (popularity 0), to see whether a part helps; they are not to be set against the paper's
+figures, which are of full length.
 `satkgc reproduce ROW` does any row again.
 """
 

@@ -19,6 +19,13 @@ Run = Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wr
 Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
 
 
+class Side(StrEnum):
+    """Which end of a triple an entity is."""
+
+    head = "head"
+    tail = "tail"
+
+
 class IndexKind(StrEnum):
     """How entity vectors are searched."""
 
@@ -53,15 +60,19 @@ def complete(
     new_fact: Annotated[
         list[str] | None, typer.Option(help='And a triple known of it, "?" being it; repeat it for several.')
     ] = None,
+    new_side: Annotated[
+        Side | None,
+        typer.Option(help="Which end it is. (default: head, or tail where a head is given)", show_default=False),
+    ] = None,
     questions: Annotated[Path | None, typer.Option(help="Answer a file: .tsv, .csv or .jsonl.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write its answers. (default: print them)")] = None,
     device: Device = "cpu",
 ) -> None:
     """Complete a triple: give two of head, relation and tail, get the third.
 
-    A new entity (--new-name) stands for the head, or for the tail where a head is given or --relation and nothing
-    else would be left to ask. A file of questions has the columns head, relation, tail with "?" for what is asked, or
-    is JSON lines; its answers are printed or written as JSON lines.
+    A new entity (--new-name) stands for the head, or for the tail with --new-side tail. A file of questions has the
+    columns head, relation, tail with "?" for what is asked, or is JSON lines; its answers are printed or written as
+    JSON lines.
 
     [bold]Examples[/]
 
@@ -75,6 +86,8 @@ def complete(
 
       satkgc complete runs/mine --new-name "robot dog" --new-fact "? | hypernym | dog.n.01" --relation has_part
 
+      satkgc complete runs/demo --new-name "robot dog" --new-side tail --relation hypernym
+
       satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
     """
     from satkgc.completion import Completer, NewEntity, Question, Role
@@ -87,7 +100,7 @@ def complete(
     if heads_of is not None or tails_of is not None:
         narrow["role"] = Role(heads_of or tails_of or "", "head" if heads_of is not None else "tail")
     if questions is not None:
-        if head or relation or tail or new_name or new_description or new_fact:
+        if head or relation or tail or new_name or new_description or new_fact or new_side:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         _answer_file(Completer.load(run, device), questions, out, narrow)
         return
@@ -95,12 +108,13 @@ def complete(
         raise SatkgcError("--out is for a file of questions", remedy="give --questions, or redirect the output")
     parts: dict[str, Any] = {"head": head, "relation": relation, "tail": tail}
     if new_name is not None:
-        side = "head" if head is None else "tail"
+        side = new_side or (Side.head if head is None else Side.tail)
         if parts[side] is not None:
-            raise SatkgcError("--new-name with both --head and --tail", remedy="leave the one out that it stands for")
+            what = f"--new-name stands for the {side}, which is given too"
+            raise SatkgcError(what, remedy=f"leave --{side} out, or choose the other with --new-side")
         parts[side] = NewEntity(new_name, new_description, facts=tuple(map(_fact, new_fact or ())))
-    elif new_fact or new_description:
-        what = "--new-fact" if new_fact else "--new-description"
+    elif new_fact or new_description or new_side:
+        what = "--new-fact" if new_fact else "--new-description" if new_description else "--new-side"
         raise SatkgcError(f"{what} without --new-name", remedy="name the new entity that it says something of")
     question = Question(**parts, **narrow)
     completer = Completer.load(run, device)

@@ -107,19 +107,20 @@ class Completer:
         return self.asker.names.search(text, limit)
 
     def entity(self, entity: str, limit: int = 50) -> EntityDetail:
-        """An entity by id or name, with its neighbours in the training graph."""
-        names, relations = self.asker.names, self.kg.relations
+        """An entity by id or name, with its neighbours in the training graph and by facts of those added since."""
+        names, relations, size = self.asker.names, self.kg.relations, self.kg.num_relations
         index = names.entity(entity)
         shown = names.describe(index)
-        triples = np.empty((0, 3), np.int32)
+        found = names.facts(index)
         if index < self.kg.num_entities:
-            triples = self.kg.train[self.kg.adjacency.triples_at(index)]
+            triples = self.kg.train[self.kg.adjacency.triples_at(index)].tolist()
+            found = [(r, t) if h == index else (r + size, h) for h, r, t in triples] + found
         neighbours = []
-        for h, r, t in triples[:limit].tolist():
-            way: Literal["out", "in"] = "out" if h == index else "in"
-            other = t if h == index else h
+        for directed, other in found[:limit]:
+            r = directed % size
+            way: Literal["out", "in"] = "out" if directed < size else "in"
             neighbours.append(Neighbour(relations.id(r), relations.name(r), way, names.id(other), names.name(other)))
-        return EntityDetail(shown.id, shown.name, shown.description, shown.degree, len(triples), tuple(neighbours))
+        return EntityDetail(shown.id, shown.name, shown.description, shown.degree, len(found), tuple(neighbours))
 
     def relation_list(self) -> list[Relation]:
         """All relations of the graph, most frequent first."""

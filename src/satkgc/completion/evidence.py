@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -23,13 +23,12 @@ def find_evidence(asker: Asker, head: Subject, relation: int, tail: Subject, k: 
     known = asker.known((head, relation))
     place = np.array([tail if isinstance(tail, int) else -1], np.int32)
     chances = asker.probabilities(score, place, asker.rivals([(head, relation)], query)[0], known)
-    in_graph = isinstance(head, int) and isinstance(tail, int) and max(head, tail) < asker.kg.num_entities
     return Evidence(
         known=asker.holds(head, relation, tail),
         score=float(score[0]),
         probability=None if chances is None else float(chances[0]),
         similar=_similar(asker, head, relation, target, k),
-        path=_path(asker, head, relation, tail) if in_graph else None,  # type: ignore[arg-type]
+        path=_path(asker, head, relation, tail),
         query_text=_read_back(asker, asker.query_tokens([(head, relation)])),
         entity_text=_read_back(asker, asker.entity_tokens(tail)),
     )
@@ -52,10 +51,13 @@ def _similar(asker: Asker, head: Subject, relation: int, target: Float32, k: int
     return tuple(found)
 
 
-def _path(asker: Asker, head: int, relation: int, tail: int) -> tuple[Step, ...] | None:
-    """A shortest path in the training graph that does not use the asked triple."""
-    graph, triples = asker.kg.adjacency, asker.kg.train
-    asked = np.array([head, relation, tail], np.int32)
+def _path(asker: Asker, head: Subject, relation: int, tail: Subject) -> tuple[Step, ...] | None:
+    """A shortest path in the training graph that does not use the asked triple; facts join a new entity to it."""
+    graph, triples, size = asker.kg.adjacency, asker.kg.train, asker.kg.num_relations
+    sources, targets = _entrances(asker, head, (relation, tail)), _entrances(asker, tail, (relation + size, head))
+    if head == tail or not sources or not targets:
+        return None
+    asked = np.array([head, relation, tail] if isinstance(head, int) and isinstance(tail, int) else [-1] * 3)
 
     def edges_between(u: int, v: int) -> Int32:
         slot = graph.neighbour_ptr[u] + np.searchsorted(graph.neighbours_of(u), v)
@@ -64,49 +66,71 @@ def _path(asker: Asker, head: int, relation: int, tail: int) -> tuple[Step, ...]
         edges = graph.edges[graph.edge_ptr[slot] : graph.edge_ptr[slot + 1]]
         return edges[(triples[edges] != asked).any(1)]
 
-    direct = len(edges_between(head, tail)) > 0
-    nodes = _shortest(graph.neighbour_ptr, graph.neighbours, head, tail, direct)
-    if not len(nodes):
+    direct = not (head in sources and tail in targets) or len(edges_between(head, tail)) > 0
+    ends = (np.array(list(nodes), np.int32) for nodes in (sources, targets))
+    nodes = _shortest(graph.neighbour_ptr, graph.neighbours, *ends, direct).tolist()
+    if not nodes:
         return None
-    steps = []
-    for u, v in zip(nodes[:-1].tolist(), nodes[1:].tolist(), strict=True):
+    stops: list[tuple[int, Subject]] = []  # directed relations, and where they lead
+    for u, v in pairwise(nodes):
         h, r, _ = triples[edges_between(u, v)[0]].tolist()
-        names, relations = asker.names, asker.kg.relations
-        way: Literal["out", "in"] = "out" if h == u else "in"
-        steps.append(
-            Step(names.id(u), names.name(u), relations.id(r), relations.name(r), way, names.id(v), names.name(v))
-        )
-    return tuple(steps)
+        stops.append((r if h == u else r + size, v))
+    start: Subject = nodes[0]
+    if (fact := sources[nodes[0]]) is not None:
+        start, stops = head, [(fact, nodes[0]), *stops]
+    if (fact := targets[nodes[-1]]) is not None:
+        stops.append(((fact + size) % (2 * size), tail))
+    names, relations = asker.names, asker.kg.relations
+    places = [names.called(start), *(names.called(stop) for _, stop in stops)]
+    return tuple(
+        Step(*source, relations.id(d % size), relations.name(d % size), "out" if d < size else "in", *target)
+        for (source, target), (d, _) in zip(pairwise(places), stops, strict=True)
+    )
+
+
+def _entrances(asker: Asker, end: Subject, asked: tuple[int, Subject]) -> dict[int, int | None]:
+    """Where an end stands in the training graph: itself, or what the facts of a new one lead to, and by what."""
+    if isinstance(end, int) and end < asker.kg.num_entities:
+        return {end: None}
+    facts = asker.names.facts(end)
+    return {other: by for by, other in facts if other < asker.kg.num_entities and (by, other) != asked}
 
 
 @njit(cache=True, nogil=True)
-def _shortest(ptr, neighbours, source, target, direct):  # type: ignore[no-untyped-def]
-    """Breadth-first search; `direct` says whether the edge from source to target may be used. Empty: no path."""
-    if source == target:
-        return np.empty(0, np.int32)
+def _shortest(ptr, neighbours, sources, targets, direct):  # type: ignore[no-untyped-def]
+    """Breadth-first search between sets; `direct` says whether one edge from a source to a target will do."""
     parent = np.full(len(ptr) - 1, -1, np.int32)
     queue = np.empty(len(ptr) - 1, np.int32)
-    queue[0] = source
-    parent[source] = source
-    first, last = 0, 1
-    while first < last and parent[target] < 0:
+    wanted = np.zeros(len(ptr) - 1, np.bool_)
+    wanted[targets] = True
+    first, last, found = 0, 0, -1
+    for source in sources:
+        if wanted[source]:
+            return np.array([source], np.int32)
+        parent[source] = source
+        queue[last] = source
+        last += 1
+    while first < last and found < 0:
         u = queue[first]
         first += 1
         for j in range(ptr[u], ptr[u + 1]):
             v = neighbours[j]
-            if parent[v] < 0 and (direct or u != source or v != target):
+            if parent[v] < 0 and (direct or parent[u] != u or not wanted[v]):
                 parent[v] = u
                 queue[last] = v
                 last += 1
-    if parent[target] < 0:
+                if wanted[v]:
+                    found = v
+                    break
+    if found < 0:
         return np.empty(0, np.int32)
     length = 1
-    v = target
-    while v != source:
+    v = found
+    while parent[v] != v:
         v = parent[v]
         length += 1
     nodes = np.empty(length, np.int32)
-    v = target
+    v = found
     for place in range(length - 1, -1, -1):
         nodes[place] = v
         v = parent[v]

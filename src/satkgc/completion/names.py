@@ -59,7 +59,7 @@ class Names:
         """An entity as a search shows it."""
         new = self._new(index)
         if new is not None:
-            return Entity(new.id, new.name, new.description, 0)
+            return Entity(new.id, new.name, new.description, len({other for _, other in new.facts}))
         entities, degree = self.kg.entities, int(self.kg.adjacency.degree[index])
         return Entity(entities.id(index), entities.name(index), entities.description(index), degree)
 
@@ -86,6 +86,16 @@ class Names:
                 joined[key] = (*joined.get(key, ()), answer)
         self.joined = joined
         self.members.cache_clear()
+
+    def called(self, subject: int | Newcomer) -> tuple[str, str]:
+        """Id and name; text that was not added has no id."""
+        return (subject.id, subject.name) if isinstance(subject, Newcomer) else (self.id(subject), self.name(subject))
+
+    def facts(self, subject: int | Newcomer) -> list[tuple[int, int]]:
+        """What was told of an entity since the graph was loaded: directed relations and entities across."""
+        if isinstance(subject, Newcomer):
+            return list(subject.facts)
+        return [(d, other) for (e, d), others in self.joined.items() if e == subject for other in others]
 
     def entity(self, ref: str) -> int:
         """The entity with this id or else with this name; a name of several is answered with all of them."""

@@ -61,8 +61,8 @@ class _Gelu(torch.autograd.Function):
 
 
 def _normal(x: Tensor) -> tuple[Tensor, Tensor]:
-    """φ and Φ. The latter is the sigmoid of an odd polynomial, fitted so that x Φ is within 3e-5 of GELU and its gradient
-    within 1.2e-4, far below what bfloat16 can tell apart; in powers of two and roots, for which GPUs have instructions."""
+    """φ and Φ. Φ is the sigmoid of an odd polynomial, fitted so that x Φ is within 3e-5 of GELU and its gradient within
+    1.2e-4, far below what bfloat16 can tell apart; in powers of two and roots, for which GPUs have instructions."""
     square = (x * x).clamp(max=36.0)
     root = torch.rsqrt(1 + torch.exp2(x * ((1.01426909e-3 * square - 0.106775763) * square - 2.30112130)))
     below = root * root

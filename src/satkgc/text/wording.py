@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
@@ -51,6 +52,8 @@ def relation_text(id: str, name: str, config: TextConfig, inverse: bool = False)
 
 
 def relation_label(id: str, name: str, inverse: bool = False) -> str:
-    """A relation's name where neighbours are listed by it; of an id like `/people/person/profession` the leaf alone."""
-    text = id.rsplit("/", 1)[-1].replace("_", " ") if id.startswith("/") else name
+    """A relation's name where neighbours are listed by it; the leaf of an id like `/people/person/profession`, if that
+    is all the name there is."""
+    own = re.split(r"[\s/_]+", name.strip("/ ")) != re.split(r"[\s/_]+", id.strip("/ "))
+    text = name if own or not id.startswith("/") else id.rsplit("/", 1)[-1].replace("_", " ")
     return INVERSE + text.strip() if inverse else text.strip()
