@@ -180,7 +180,10 @@ def test_what_is_known_of_a_new_entity_reaches_the_model(page) -> None:  # type:
         page.keyboard.press("Enter")
         page.locator(f"#facts li:has-text('{other}')").wait_for()
         assert page.locator("#fact-other").input_value() == ""
-    assert page.locator("#facts .via").all_text_contents() == ["— hypernym →", "← hypernym —"]
+    assert [via.split() for via in page.locator("#facts .via").all_text_contents()] == [
+        ["—", "hypernym", "→"],
+        ["←", "hypernym", "—"],
+    ]
 
     def words() -> set[str]:
         page.locator(".answer").first.wait_for()
@@ -195,6 +198,32 @@ def test_what_is_known_of_a_new_entity_reaches_the_model(page) -> None:  # type:
     page.get_by_role("button", name="Take back canine").click()
     page.locator(".answer").first.wait_for()
     assert {"canine", "wolf"} & words() == {"wolf"}
+    page.locator("#fact-other").fill("Dog")  # typed and not picked, but only one can be meant
+    page.locator("#submit").click()
+    page.locator("#facts li:has-text('dog')").wait_for()
+    assert {"dog", "wolf"} <= words()
+    assert page.locator("svg.drawing .edge").count() >= 3  # both facts and the question
+    page.locator("#fact-other").fill("doggo")
+    page.locator("#submit").click()
+    page.locator("#status:has-text('nothing in the graph is called “doggo”')").wait_for()
+
+
+@pytest.mark.parametrize(
+    "facts", ["garbage", "", "null", "[null]", "[1]", '{"a":1}', '[{"relation":"nope","side":"head","other":"dog"}]',
+              '[{"relation":"hypernym","side":"x","other":"dog"}]'],
+)  # fmt: skip
+def test_facts_of_an_address_that_cannot_be_read_are_said_and_nothing_is_left(page, facts: str) -> None:  # type: ignore[no-untyped-def]
+    one = '{"relation":"hypernym","side":"head","other":"canine"}'
+    good = f"[{one},{one}]"
+    set_hash = "([name, facts]) => { location.hash = new URLSearchParams({ asked: 'zzz', name, facts }) }"
+    page.evaluate(set_hash, ["Ann", good])
+    page.locator(".answer").first.wait_for()
+    assert page.locator("#facts li").count() == 1  # said twice
+    assert page.locator("#triple").get_attribute("data-asked") == "tail"
+    page.evaluate(set_hash, ["Bob", facts])
+    page.locator("#status:has-text('the facts in this address cannot be read')").wait_for()
+    assert page.locator("#new-name").input_value() == "Bob"
+    assert page.locator("#facts li, .answer").count() == 0
 
 
 def test_accepted_statements_are_kept_and_downloaded(page, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -257,6 +286,15 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(browser, url: str) -> None:
                 "all => all.filter(b => Math.min(b.offsetWidth, b.offsetHeight) < 36).length"
             )
             assert small == 0  # large enough for a thumb
+        for page in opened(context, url, f"/#asked=tail&relation=hypernym&name={'Llan' * 30}"):
+            page.locator(".answer").first.wait_for()
+            page.evaluate("scrollTo(0, 0)")
+            page.locator("#fact-other").fill("canine")
+            page.locator("#fact-options [role=option]").first.tap()
+            page.locator("#facts li").wait_for()
+            page.locator(".answer").first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
+            assert page.locator("#fact-other").evaluate("e => e.getBoundingClientRect().top") > 0  # for one more fact
 
 
 def test_the_page_asks_for_the_token_and_keeps_it(browser, completer) -> None:  # type: ignore[no-untyped-def]

@@ -118,8 +118,10 @@ def complete(
         raise SatkgcError(f"{what} without --new-name", remedy="name the new entity that it says something of")
     question = Question(**parts, **narrow)
     completer = Completer.load(run, device)
-    if new_fact and not completer.asker.texts.config.neighbours:
-        typer.echo("this run's texts name no neighbours: the facts are known answers and no more", err=True)
+    reading = completer.asker.texts.config
+    if new_fact and (not reading.neighbours or len(new_description.split()) >= reading.short_words):
+        why = f"after {reading.short_words} words of description" if reading.neighbours else "in this run's texts"
+        typer.echo(f"no neighbours are named {why}: the facts are known answers and no more", err=True)
     answers = completer.ask([question])[0]
     if as_json:
         print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))

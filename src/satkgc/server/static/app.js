@@ -13,7 +13,7 @@ const state = { relations: [], fresh: false, pending: null };
 
 const search = async (q, signal) => (await get("entities", { q, limit: 8 }, signal)).entities;
 const combobox = new Combobox(byId("entity"), byId("entity-text"), byId("options"), search, () => ask());
-const facts = new Facts(byId("facts"), byId("fact-relation"), byId("fact-other"), byId("fact-options"), search, () => ask());
+const facts = new Facts(byId("facts"), byId("fact-relation"), byId("fact-other"), byId("fact-options"), search, () => ask(false));
 const answers = new Answers(byId("answers"), {
   open: (row) => panel.show(row, () => close(true)),
   accept: (row) => collection?.toggle({ ...row.triple, probability: row.answer.probability }),
@@ -39,20 +39,25 @@ function close(refocus) {
 // What is given: an entity of the graph, or new words; null while there is neither.
 async function subject() {
   if (state.fresh) {
-    const name = byId("new-name").value.trim();
-    return name ? { name, description: byId("new-description").value.trim(), facts: facts.references } : null;
+    const name = byId("new-name").value.trim(), description = byId("new-description").value.trim();
+    if (!name) return null;
+    await facts.settle((text) => find(text, "take it out again"));
+    return { name, description, facts: facts.references, neighbours: facts.neighbours };
   }
   if (combobox.picked) return combobox.picked;
   const text = byId("entity").value.trim();
   if (!text) return null;
-  const found = await search(text);
-  const same = found.find((e) => e.id === text || readable(e.name).toLowerCase() === text.toLowerCase());
-  if (!same) throw new Error(`nothing in the graph is called “${text}”; pick one of the suggestions or describe it as new`);
-  combobox.set(same);
+  combobox.set(await find(text, "describe it as new"));
+  return combobox.picked;
+}
+
+async function find(text, otherwise) {
+  const same = (await search(text)).find((e) => e.id === text || readable(e.name).toLowerCase() === text.toLowerCase());
+  if (!same) throw new Error(`nothing in the graph is called “${text}”; pick one of the suggestions or ${otherwise}`);
   return same;
 }
 
-async function ask() {
+async function ask(scroll = true) {
   state.pending?.abort();
   const pending = (state.pending = new AbortController());
   close();
@@ -66,7 +71,7 @@ async function ask() {
     const rows = await complete(entity, pending.signal);
     answers.show(rows, asked(), byId("relation").value === ALL);
     status(summary(rows, entity));
-    if (innerWidth <= 720) byId("status").scrollIntoView({ block: "start" });
+    if (scroll && innerWidth <= 720) byId("status").scrollIntoView({ block: "start" });
   } catch (error) {
     if (error.name === "AbortError") return;
     answers.clear();
@@ -124,16 +129,20 @@ const entityOf = (id) => get("entity", { id, limit: 1 });
 async function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   if (![...parts].length) return;
-  for (const radio of form.elements.asked) radio.checked = radio.value === (parts.get("asked") ?? "tail");
-  const relation = parts.get("relation") ?? ALL;
-  if (relation === ALL || state.relations.some((r) => r.id === relation)) byId("relation").value = relation;
+  for (const radio of form.elements.asked) radio.checked = radio.value === (parts.get("asked") === "head" ? "head" : "tail");
+  const relation = parts.get("relation") ?? ALL, there = relation === ALL || state.relations.some((r) => r.id === relation);
+  if (there) byId("relation").value = relation;
   turn();
   describeRelation();
   describe(parts.has("name"));
   byId("new-name").value = parts.get("name") ?? "";
   byId("new-description").value = parts.get("description") ?? "";
+  facts.clear();
+  close();
+  answers.clear();
   try {
-    await facts.recall(JSON.parse(parts.get("facts") ?? "[]"), entityOf);
+    if (!there) throw new Error(`the graph has no relation “${relation}”`);
+    await facts.recall(parts.get("facts") ?? "[]", entityOf);
     if (parts.has("id")) combobox.set(await entityOf(parts.get("id")));
     await ask();
   } catch (error) {

@@ -2,9 +2,9 @@
 import { readable, shorten, svg } from "./dom.js";
 import { layout } from "./layout.js";
 
-const FRESH = "\u0000new"; // the id of a new entity's node, which no entity of a graph has
+export const FRESH = "\u0000new"; // the id of a new entity's node, which no entity of a graph has
 
-// triple: {head, relation, tail}; details: entity details of the ends (null for a new one); path: steps or null.
+// triple: {head, relation, tail}; details: entity details of the ends; path: steps or null.
 export function draw(triple, details, path, known, width, onPick) {
   const graph = collect(triple, details, path, width < 480 ? 6 : 9);
   const ends = [triple.head.id ?? FRESH, triple.tail.id ?? FRESH];
@@ -36,12 +36,13 @@ function collect({ head, relation, tail }, details, path, limit) {
   node(a, head.name);
   node(b, tail.name);
   for (const step of path ?? []) {
-    node(step.source, step.source_name);
-    node(step.target, step.target_name);
-    const [from, to] = step.direction === "out" ? [step.source, step.target] : [step.target, step.source];
+    const source = step.source || FRESH, target = step.target || FRESH; // new text has no id
+    node(source, step.source_name);
+    node(target, step.target_name);
+    const [from, to] = step.direction === "out" ? [source, target] : [target, source];
     edge(from, to, step.relation_name, "path");
   }
-  for (const detail of details.filter(Boolean)) {
+  for (const detail of details) {
     for (const next of varied(detail.neighbours, limit)) {
       node(next.id, next.name);
       const [from, to] = next.direction === "out" ? [detail.id, next.id] : [next.id, detail.id];

@@ -1,7 +1,7 @@
 // The panel beside the answers: why the model says so.
 import { get, post, reference } from "./api.js";
 import { statement } from "./collection.js";
-import { draw } from "./drawing.js";
+import { draw, FRESH } from "./drawing.js";
 import { el, percent, readable } from "./dom.js";
 
 const part = (title, note, ...content) =>
@@ -28,7 +28,8 @@ export class Panel {
     this.panel.replaceChildren(head, el("p", { class: "status waiting" }, "Looking for evidence"));
     this.panel.hidden = false;
     try {
-      const neighbours = (end) => (end.id ? get("entity", { id: end.id, limit: 60 }, pending.signal) : null);
+      const neighbours = (end) =>
+        end.id ? get("entity", { id: end.id, limit: 60 }, pending.signal) : { id: FRESH, neighbours: end.neighbours ?? [] };
       const [evidence, ...details] = await Promise.all([
         post("evidence", { head: reference(triple.head), relation: triple.relation.id, tail: reference(triple.tail) }, pending.signal),
         neighbours(triple.head), neighbours(triple.tail)]);

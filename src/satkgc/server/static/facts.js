@@ -2,19 +2,21 @@
 import { Combobox } from "./combobox.js";
 import { el, readable } from "./dom.js";
 
-const arrow = (relation, side) => (side === "head" ? `— ${readable(relation.name)} →` : `← ${readable(relation.name)} —`);
+const MOST = 200; // as the service takes
+const arrow = (relation, side) => (side === "head" ? `— ${readable(relation.name)}\u00a0→` : `←\u00a0${readable(relation.name)} —`);
 
 export class Facts {
   // search is the combobox's; onChange() is told when a fact was added or taken back.
   constructor(list, select, input, options, search, onChange) {
     Object.assign(this, { list, select, onChange, relations: [], known: [] });
-    this.combobox = new Combobox(input, el("p"), options, search, (other) => this.#add(other));
+    this.combobox = new Combobox(input, el("p"), options, search, (other) => (this.#add(other), this.onChange()));
   }
 
   offer(relations) {
     this.relations = relations;
-    const option = (side) => (r) => el("option", { value: JSON.stringify([r.id, side]) }, arrow(r, side));
-    this.select.replaceChildren(...relations.map(option("head")), ...relations.map(option("tail")));
+    const group = (side, label) => el("optgroup", { label }, ...relations.map((r) =>
+      el("option", { value: JSON.stringify([r.id, side]) }, arrow(r, side))));
+    this.select.replaceChildren(group("head", "it is the head"), group("tail", "it is the tail"));
   }
 
   // As the service takes them.
@@ -22,21 +24,43 @@ export class Facts {
     return this.known.map(({ relation, side, other }) => ({ relation: relation.id, side, other: other.id }));
   }
 
-  // The other way round: entity(id) gives a promise of one.
-  async recall(references, entity) {
-    const facts = references.map(async ({ relation, side, other }) =>
-      ({ relation: this.relations.find((r) => r.id === relation), side, other: await entity(other) }));
-    this.known = (await Promise.all(facts)).filter((fact) => fact.relation);
+  // As the service shows neighbours.
+  get neighbours() {
+    return this.known.map(({ relation, side, other }) => ({ relation: relation.id, relation_name: relation.name,
+      direction: side === "head" ? "out" : "in", id: other.id, name: other.name }));
+  }
+
+  // What was typed and not picked counts where find(text), which gives a promise, knows whom it means.
+  async settle(find) {
+    const text = this.combobox.input.value.trim();
+    if (text) this.#add(await find(text));
+  }
+
+  clear() {
+    this.known = [];
+    this.combobox.clear();
     this.#show();
   }
 
-  #add(other) {
-    const [id, side] = JSON.parse(this.select.value);
-    const same = (fact) => fact.relation.id === id && fact.side === side && fact.other.id === other.id;
-    if (!this.known.some(same)) this.known.push({ relation: this.relations.find((r) => r.id === id), side, other });
+  // The references of an address; entity(id) gives a promise of one. What cannot be read is an error, and nothing is kept.
+  async recall(text, entity) {
+    const references = read(text).map(({ relation, side, other }) =>
+      ({ relation: this.relations.find((r) => r.id === relation), side, other }));
+    if (references.length > MOST || references.some((fact) => !fact.relation)) throw unreadable();
+    const others = await Promise.all(references.map((fact) => entity(fact.other)));
+    references.forEach((fact, i) => this.#add(others[i], fact));
+  }
+
+  #add(other, { relation, side } = this.#chosen()) {
+    const same = (fact) => fact.relation === relation && fact.side === side && fact.other.id === other.id;
+    if (!this.known.some(same)) this.known.push({ relation, side, other });
     this.combobox.clear();
     this.#show();
-    this.onChange();
+  }
+
+  #chosen() {
+    const [id, side] = JSON.parse(this.select.value);
+    return { relation: this.relations.find((r) => r.id === id), side };
   }
 
   #remove(fact) {
@@ -52,4 +76,15 @@ export class Facts {
         el("button", { type: "button", "aria-label": `Take back ${readable(fact.other.name)}`, onclick: () => this.#remove(fact) },
           "×"))));
   }
+}
+
+const unreadable = () => new Error("the facts in this address cannot be read");
+
+function read(text) {
+  try {
+    const facts = JSON.parse(text);
+    const whole = ({ relation, side, other }) => typeof relation === "string" && typeof other === "string" && ["head", "tail"].includes(side);
+    if (Array.isArray(facts) && facts.every(whole)) return facts;
+  } catch { /* said below */ }
+  throw unreadable();
 }
