@@ -111,16 +111,16 @@ class Completer:
         names, relations, size = self.asker.names, self.kg.relations, self.kg.num_relations
         index = names.entity(entity)
         shown = names.describe(index)
-        found = names.facts(index)
-        if index < self.kg.num_entities:
-            triples = self.kg.train[self.kg.adjacency.triples_at(index)].tolist()
-            found = [(r, t) if h == index else (r + size, h) for h, r, t in triples] + found
+        edges = self.kg.adjacency.triples_at(index) if index < self.kg.num_entities else np.empty(0, np.int32)
+        found = [(r, t) if h == index else (r + size, h) for h, r, t in self.kg.train[edges[:limit]].tolist()]
+        late = names.facts(index)
         neighbours = []
-        for directed, other in found[:limit]:
+        for directed, other in [*found, *late][:limit]:
             r = directed % size
             way: Literal["out", "in"] = "out" if directed < size else "in"
             neighbours.append(Neighbour(relations.id(r), relations.name(r), way, names.id(other), names.name(other)))
-        return EntityDetail(shown.id, shown.name, shown.description, shown.degree, len(found), tuple(neighbours))
+        total = len(edges) + len(late)
+        return EntityDetail(shown.id, shown.name, shown.description, shown.degree, total, tuple(neighbours))
 
     def relation_list(self) -> list[Relation]:
         """All relations of the graph, most frequent first."""
