@@ -13,6 +13,7 @@ from scipy.special import expit, log_softmax
 from graphs import graph_of
 from satkgc.completion import Completer
 from satkgc.completion.prepare import calibrate, is_prepared, sample_queries
+from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
@@ -44,6 +45,27 @@ def test_half_an_index_is_none(run_copy, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         Completer.prepare(run_copy)
     assert not is_prepared(run_copy)
+
+
+def test_one_that_was_stopped_goes_on_where_it_was(run_copy, prepared, monkeypatch):
+    encode, seen = Towers.encode_entities, []
+
+    def stops(towers, batch, *, progress=True):
+        seen.append(len(batch))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return encode(towers, batch, progress=progress)
+
+    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", 20)
+    monkeypatch.setattr(Towers, "encode_entities", stops)
+    with pytest.raises(KeyboardInterrupt):
+        Completer.prepare(run_copy)
+    (run_copy / "index" / "entities-of-another.part.npy").write_bytes(b"left behind")
+    Completer.prepare(run_copy)
+    assert seen == [20, 20, 20, 20, 20, 10]
+    whole, again = (np.load(run / "index" / "entities.npy") for run in (prepared, run_copy))
+    assert np.allclose(whole, again, atol=1e-6)
+    assert not list(run_copy.rglob("*.part*"))
 
 
 def test_an_index_of_another_model_is_refused(run_copy, tmp_path, tiny_backbone):

@@ -169,7 +169,8 @@ def prepare(
 ) -> None:
     """Make what a run needs to answer: entity vectors, their index, calibrated probabilities.
 
-    The other commands do so by themselves when it is missing; this one makes it anew, or with another index.
+    The other commands do so by themselves when it is missing; this one makes it anew, or with another index. One that
+    was stopped goes on where it was.
 
     [bold]Examples[/]
 

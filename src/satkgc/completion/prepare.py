@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from rich.console import Console
+from rich.progress import Progress
 
 from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker, Query
@@ -25,7 +29,7 @@ from satkgc.kg.vocabulary import Int32
 from satkgc.text import Texts
 
 FORMAT = 1
-CHUNK = 1 << 16  # entities encoded before they are written
+CHUNK = 4096  # entities encoded before they are written
 QUESTIONS = 4000  # validation questions that calibration looks at
 IndexKind = Literal["exact", "faiss"]
 
@@ -35,7 +39,8 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
     folder = run / "index"
     folder.mkdir(exist_ok=True)
     (folder / "index.json").unlink(missing_ok=True)  # it is written last: a folder without it is not ready
-    _encode_entities(kg, towers, texts, folder / "entities.npy")
+    belongs = _belongs_to(run, kg, towers)
+    _encode_entities(kg, towers, texts, folder / "entities.npy", belongs)
     vectors = Vectors.open(folder / "entities.npy")
     search = EntitySearch.build(kg.entities, kg.adjacency.degree)
     search.save(folder)
@@ -53,7 +58,7 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
         draw_reliability(asker.calibration, run / "reliability.png")
         report(asker.calibration, run / "README.md")
     part = folder / "index.json.part"
-    part.write_text(json.dumps({**_belongs_to(run, kg, towers), "kind": kind}, indent=2) + "\n")
+    part.write_text(json.dumps({**belongs, "kind": kind}, indent=2) + "\n")
     os.replace(part, folder / "index.json")
     return asker
 
@@ -130,13 +135,23 @@ def _valid_answers(kg: KnowledgeGraph, query: Query) -> Int32:
     return np.setdiff1d(rows[:, 0 if inverse else 2], kg.known_train.answers(entity, directed))
 
 
-def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Path) -> None:
-    """Into a memory-mapped file, a chunk at a time: millions of entities need no more memory than a few."""
-    part = file.with_name("entities.part.npy")
-    rows = np.lib.format.open_memmap(part, "w+", np.float32, (kg.num_entities, towers.dim))
-    for start in range(0, kg.num_entities, CHUNK):
-        stop = min(start + CHUNK, kg.num_entities)
-        rows[start:stop] = towers.encode_entities(texts.entities(np.arange(start, stop)))
+def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Path, belongs: dict[str, Any]) -> None:
+    """Into a memory-mapped file, a chunk at a time: millions of entities need no more memory than a few, and what one
+    that was stopped has written is not encoded again."""
+    key = hashlib.sha256(json.dumps(belongs).encode()).hexdigest()[:16]
+    part = file.with_name(f"entities-{key}.part.npy")
+    for other in file.parent.glob("entities*.part.npy"):
+        if other != part:
+            other.unlink()
+    whole = part.exists() and part.stat().st_size > 4 * kg.num_entities * towers.dim
+    rows = np.lib.format.open_memmap(part, "r+" if whole else "w+", np.float32, (kg.num_entities, towers.dim))
+    with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("encoding entities", total=kg.num_entities)
+        for start in range(0, kg.num_entities, CHUNK):
+            stop = min(start + CHUNK, kg.num_entities)
+            if not rows[stop - 1].any():  # a vector is never zero
+                rows[start:stop] = towers.encode_entities(texts.entities(np.arange(start, stop)), progress=False)
+            progress.advance(task, stop - start)
     rows.flush()
     del rows
     os.replace(part, file)
