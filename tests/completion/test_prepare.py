@@ -68,6 +68,23 @@ def test_one_that_was_stopped_goes_on_where_it_was(run_copy, prepared, monkeypat
     assert not list(run_copy.rglob("*.part*"))
 
 
+def test_two_at_once_do_not_disturb_each_other(run_copy, prepared, monkeypatch):
+    encode, alone = Towers.encode_entities, [True]
+
+    def meets(towers, batch, *, progress=True):
+        if alone:
+            alone.clear()
+            Completer.prepare(run_copy)
+        return encode(towers, batch, progress=progress)
+
+    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", 40)
+    monkeypatch.setattr(Towers, "encode_entities", meets)
+    Completer.prepare(run_copy)
+    assert is_prepared(run_copy)
+    whole, again = (np.load(run / "index" / "entities.npy") for run in (prepared, run_copy))
+    assert np.allclose(whole, again, atol=1e-6)
+
+
 def test_an_index_of_another_model_is_refused(run_copy, tmp_path, tiny_backbone):
     import torch
     from safetensors.torch import load_file, save_file

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -154,7 +155,8 @@ def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Pat
             progress.advance(task, stop - start)
     rows.flush()
     del rows
-    os.replace(part, file)
+    with suppress(FileNotFoundError):  # another process that did the same was there first
+        os.replace(part, file)
 
 
 def _belongs_to(run: Path, kg: KnowledgeGraph, towers: Towers) -> dict[str, Any]:
