@@ -133,6 +133,7 @@ def test_relations_and_info_describe_the_graph(url: str) -> None:
     assert [(r["id"], r["triples"]) for r in relations] == [("hypernym", 7), ("similar to", 4)]
     info = CLIENT.get(f"{url}/api/v1/info").json()
     assert (info["graph"], info["entities"], info["relations"], info["triples"]) == ("little <b>world</b>", 14, 2, 11)
+    assert info["reads_facts"] is True  # its texts name neighbours
     assert info["calibrated"] is False  # there are no validation triples
     assert 1 <= len(info["examples"]) <= 14
 

@@ -36,6 +36,12 @@ def test_short_counts_the_words_of_the_whole_description(words: int, short: bool
     assert entity_text("a", " ".join(["b"] * words), config, "")[1] is short
 
 
+def test_no_text_is_followed_by_neighbours_where_none_are_to_be_named() -> None:
+    assert TextConfig(short_words=3).names_neighbours("two words")
+    assert not TextConfig(short_words=2).names_neighbours("two words")
+    assert not TextConfig(neighbours=0).names_neighbours("")
+
+
 @pytest.mark.parametrize(
     ("id", "name", "order", "text"),
     [

@@ -118,10 +118,9 @@ def complete(
         raise SatkgcError(f"{what} without --new-name", remedy="name the new entity that it says something of")
     question = Question(**parts, **narrow)
     completer = Completer.load(run, device)
-    reading = completer.asker.texts.config
-    if new_fact and (not reading.neighbours or len(new_description.split()) >= reading.short_words):
-        why = f"after {reading.short_words} words of description" if reading.neighbours else "in this run's texts"
-        typer.echo(f"no neighbours are named {why}: the facts are known answers and no more", err=True)
+    if new_fact and not completer.asker.texts.config.names_neighbours(new_description):
+        why = "this run names no neighbours in such a text: the facts are known answers and no more"
+        typer.echo(why, err=True)
     answers = completer.ask([question])[0]
     if as_json:
         print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))

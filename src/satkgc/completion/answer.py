@@ -113,7 +113,7 @@ class Entity:
     id: str
     name: str
     description: str
-    degree: int  # distinct neighbours in the training graph
+    degree: int  # distinct neighbours in the training graph; of an entity that was added, by its facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def _path(asker: Asker, head: Subject, relation: int, tail: Subject) -> tuple[St
     sources, targets = _entrances(asker, head, (relation, tail)), _entrances(asker, tail, (relation + size, head))
     if head == tail or not sources or not targets:
         return None
-    asked = np.array([head, relation, tail] if isinstance(head, int) and isinstance(tail, int) else [-1] * 3)
+    asked = np.array([part if isinstance(part, int) else -1 for part in (head, relation, tail)])
 
     def edges_between(u: int, v: int) -> Int32:
         slot = graph.neighbour_ptr[u] + np.searchsorted(graph.neighbours_of(u), v)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker, Query
@@ -27,10 +24,11 @@ from satkgc.encoder import Towers, model_checksum
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+from satkgc.progress import progress_bar
 from satkgc.text import Texts
 
 FORMAT = 1
-CHUNK = 4096  # entities encoded before they are written
+CHUNK = 1024  # entities encoded before they are written
 QUESTIONS = 4000  # validation questions that calibration looks at
 IndexKind = Literal["exact", "faiss"]
 
@@ -146,7 +144,7 @@ def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Pat
             other.unlink()
     whole = part.exists() and part.stat().st_size > 4 * kg.num_entities * towers.dim
     rows = np.lib.format.open_memmap(part, "r+" if whole else "w+", np.float32, (kg.num_entities, towers.dim))
-    with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("encoding entities", total=kg.num_entities)
         for start in range(0, kg.num_entities, CHUNK):
             stop = min(start + CHUNK, kg.num_entities)

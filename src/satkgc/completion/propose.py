@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from satkgc.completion.asking import Asker
 from satkgc.completion.calibration import RIVALS
@@ -21,6 +18,7 @@ from satkgc.completion.vectors import Float32
 from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
+from satkgc.progress import progress_bar
 
 BATCH = 1024  # questions asked at once
 SAVE_SECONDS = 15.0  # between two notes of how far it got
@@ -72,8 +70,7 @@ def propose(
     asked = json.dumps({"run": signature, "n": n, "relations": list(chosen), "least": min_probability, "batch": BATCH})
     state = _State(out.with_name(out.name + ".state.npz"), asked)
     done, best = state.open()
-    quiet = not sys.stderr.isatty()
-    with Progress(console=Console(file=sys.stderr), transient=True, disable=quiet) as bar:
+    with progress_bar() as bar:
         task = bar.add_task("proposing", total=len(work), completed=done)
         saved = time.monotonic()
         for directed, start in work[done:]:

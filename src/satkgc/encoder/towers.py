@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import Progress
 from torch import Tensor, nn
 
 from satkgc.encoder.backbone import check_match, load_model, load_tokenizer
@@ -18,6 +15,7 @@ from satkgc.encoder.config import EncoderConfig
 from satkgc.encoder.packed import Packed
 from satkgc.encoder.store import read_config, write_model
 from satkgc.encoder.tower import Tower
+from satkgc.progress import progress_bar
 from satkgc.text import TokenBatch
 
 Float32 = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -109,14 +107,14 @@ class Towers(nn.Module):
         groups = np.cumsum(batch.lengths[order]) // batch_tokens
         chunks = np.split(order, np.flatnonzero(np.diff(groups)) + 1) if len(order) else []
         out = np.empty((len(batch), self.dim), np.float32)
-        training, quiet = tower.training, not (progress and sys.stderr.isatty())
+        training = tower.training
         if training:
             tower.eval()
         try:
             with (
                 torch.inference_mode(),
                 torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
-                Progress(console=Console(file=sys.stderr), transient=True, disable=quiet) as bar,
+                progress_bar(progress) as bar,
             ):
                 task = bar.add_task(title, total=len(batch))
                 for rows in chunks:

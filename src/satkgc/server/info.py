@@ -23,7 +23,7 @@ def describe(completer: Completer) -> Info:
         relations=kg.num_relations,
         triples=len(kg.train),
         calibrated=completer.asker.calibration is not None,
-        reads_facts=completer.asker.texts.config.neighbours > 0,
+        reads_facts=completer.asker.texts.config.names_neighbours(""),
         examples=examples(completer),
         version=__version__,
     )

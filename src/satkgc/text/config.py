@@ -34,6 +34,10 @@ class TextConfig:
     relation_order: RelationOrder = "given"
     """"given": the relation's name. "leaf-first": an id like `/people/person/profession` reads from its leaf."""
 
+    def names_neighbours(self, description: str) -> bool:
+        """Whether a text with this description is followed by neighbours, where there are any."""
+        return self.neighbours > 0 and len(description.split()) < self.short_words
+
     def __post_init__(self) -> None:
         for name, least in (("max_tokens", 8), ("description_words", 0), ("neighbours", 0), ("short_words", 0)):
             if getattr(self, name) < least:

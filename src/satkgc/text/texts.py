@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32, Vocabulary
+from satkgc.progress import progress_bar
 from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig
 from satkgc.text.template import Template
@@ -53,7 +51,7 @@ class Texts:
         self.num_relations = kg.num_relations
         self._one, self._two = Template.learn(tokenizer, pair=False), Template.learn(tokenizer, pair=True)
         self._has_types = "token_type_ids" in tokenizer.model_input_names
-        with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+        with progress_bar() as progress:
             task = progress.add_task("tokenising", total=kg.num_entities * (2 if config.neighbours else 1))
 
             def counted(texts: Iterable[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ def entity_text(name: str, description: str, config: TextConfig, sep: str) -> tu
     """
     name = name.strip()
     words = description.split()
-    short = len(words) < config.short_words
+    short = config.names_neighbours(description)
     if config.description_words:
         words = words[: config.description_words]
     text = " ".join(words)
@@ -39,7 +39,7 @@ def neighbours_text(near: Iterable[tuple[int, str]], config: TextConfig, label: 
     for directed, pairs in groupby(near, key=lambda pair: pair[0]):
         names = [name.strip() for _, name in pairs][: config.neighbours]
         parts.append(f" ; {label(directed)} : {' , '.join(names)}")
-    return "".join(parts) if config.neighbours else ""
+    return "".join(parts)
 
 
 def relation_text(id: str, name: str, config: TextConfig, inverse: bool = False) -> str:

@@ -28,7 +28,7 @@ from satkgc.kg.readers.source import MOST_RATIO, SourceFile, most_unpacked
 
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError,
-    NotImplementedError, RuntimeError, ValueError, OverflowError,
+    RuntimeError, ValueError, OverflowError,  # NotImplementedError, of a compression unknown here, is a RuntimeError
 )  # fmt: skip
 
 

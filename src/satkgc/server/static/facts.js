@@ -2,7 +2,6 @@
 import { Combobox } from "./combobox.js";
 import { el, readable } from "./dom.js";
 
-const MOST = 200; // as the service takes
 const arrow = (relation, side) => (side === "head" ? `— ${readable(relation.name)}\u00a0→` : `←\u00a0${readable(relation.name)} —`);
 
 export class Facts {
@@ -46,9 +45,10 @@ export class Facts {
   async recall(text, entity) {
     const references = read(text).map(({ relation, side, other }) =>
       ({ relation: this.relations.find((r) => r.id === relation), side, other }));
-    if (references.length > MOST || references.some((fact) => !fact.relation)) throw unreadable();
+    if (references.some((fact) => !fact.relation)) throw unreadable();
+    const before = this.known;
     const others = await Promise.all(references.map((fact) => entity(fact.other)));
-    references.forEach((fact, i) => this.#add(others[i], fact));
+    if (this.known === before) references.forEach((fact, i) => this.#add(others[i], fact)); // or another address came meanwhile
   }
 
   #add(other, { relation, side } = this.#chosen()) {
