@@ -33,10 +33,11 @@ WORDS = [
     "x;",
 ]
 NUM_ENTITIES, NUM_RELATIONS = 40, 5
+LONELY = 6  # the entity without a triple; its description is long
 
 
 def worded_graph(seed: int = 0) -> KnowledgeGraph:
-    """A random graph with texts of all lengths, repeated names, odd characters and a self-loop."""
+    """A random graph with texts of all lengths, repeated names, odd characters, a self-loop and one that is alone."""
     rng = np.random.default_rng(seed)
 
     def phrase(least: int, most: int) -> str:
@@ -50,6 +51,7 @@ def worded_graph(seed: int = 0) -> KnowledgeGraph:
     size = NUM_ENTITIES, NUM_RELATIONS, NUM_ENTITIES
     triples = np.stack([rng.integers(0, top, 150) for top in size], 1)
     triples[0] = 4, 0, 4
+    triples[triples == LONELY] = 7
     return KnowledgeGraph.from_arrays(
         "worded",
         Vocabulary.build(
@@ -61,22 +63,29 @@ def worded_graph(seed: int = 0) -> KnowledgeGraph:
 
 
 def whole_text(  # type: ignore[no-untyped-def]
-    kg: KnowledgeGraph, tokenizer, config: TextConfig, entity: int, without: int | None, by: int | None = None
+    kg: KnowledgeGraph,
+    tokenizer,
+    config: TextConfig,
+    entity: int,
+    without: int | None,
+    by: int | None = None,
+    bare: bool = False,
 ) -> str:
     """The entity's text as one string, written down from the rules and not from the code."""
     name, words = kg.entities.name(entity), kg.entities.description(entity).split()
     short = len(words) < config.short_words
-    description = " ".join(words[: config.description_words or None])
+    joined = {(int(r), int(t)) for h, r, t in kg.train if h == entity}
+    joined |= {(int(r) + NUM_RELATIONS, int(h)) for h, r, t in kg.train if t == entity}
+    lists = short and not bare and len(joined) > 0
+    description = " ".join(words if config.bare_share and not lists else words[: config.description_words or None])
     if config.entity_format == "sep":
         text = name + tokenizer.sep_token + description
     else:
         if description == name or description.startswith(name + " "):
             description = description[len(name) :].strip()
         text = f"{name}: {description}".strip()
-    if not short:
+    if not lists:
         return text
-    joined = {(int(r), int(t)) for h, r, t in kg.train if h == entity}
-    joined |= {(int(r) + NUM_RELATIONS, int(h)) for h, r, t in kg.train if t == entity}
     shown = sorted((d, other) for d, other in joined if other != entity and (other != without or by not in (None, d)))
     if not config.neighbour_relations:
         listed = sorted({other for _, other in shown})[: config.neighbours]
@@ -103,6 +112,7 @@ CONFIGS = {
     "all neighbours": TextConfig(short_words=1000, neighbours=1000, max_tokens=120),
     "by relation": TextConfig(neighbour_relations=True, neighbours=2, short_words=1000, max_tokens=120),
     "by relation, narrow": TextConfig(neighbour_relations=True, description_words=4, short_words=1000),
+    "some bare": TextConfig(neighbour_relations=True, description_words=4, short_words=1000, bare_share=0.3),
 }
 
 
@@ -120,11 +130,13 @@ def test_equals_tokenising_the_whole_string(name: str, setting: str) -> None:
     # Half of those who are left out are left out of one relation only.
     by = np.where(np.arange(len(heads)) % 2, directed, first_relation(kg, heads, without))
     hidden = {"without": without, "by": by} if config.neighbour_relations else {"without": without}
-    queries = texts.queries(heads, directed, **hidden)
-    entities = texts.entities(heads, **hidden)
+    bare = (np.arange(len(heads)) % 5 == 0) & (config.bare_share > 0)
+    queries = texts.queries(heads, directed, **hidden, bare=bare)
+    entities = texts.entities(heads, **hidden, bare=bare)
     types = "token_type_ids" in tokenizer.model_input_names
     for i, (head, d) in enumerate(zip(heads, directed, strict=True)):
-        text = whole_text(kg, tokenizer, config, int(head), int(without[i]), int(by[i]) if "by" in hidden else None)
+        one = int(by[i]) if "by" in hidden else None
+        text = whole_text(kg, tokenizer, config, int(head), int(without[i]), one, bool(bare[i]))
         relation = ("inverse " if d >= NUM_RELATIONS else "") + kg.relations.name(d % NUM_RELATIONS)
         for batch, pair, cut in ((queries, (text, relation), "only_first"), (entities, (text,), True)):
             expected = tokenizer(*pair, truncation=cut, max_length=config.max_tokens, return_token_type_ids=types)
@@ -174,7 +186,7 @@ def test_new_entities_read_like_old_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", ["default", "narrow", "sep", "all neighbours", "by relation", "by relation, narrow"]
+    "setting", ["default", "narrow", "sep", "all neighbours", "by relation", "by relation, narrow", "some bare"]
 )
 def test_a_new_entity_with_an_old_one_s_facts_reads_like_it(setting: str) -> None:
     kg, config = worded_graph(), CONFIGS[setting]

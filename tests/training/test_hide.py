@@ -74,3 +74,46 @@ def test_neighbours_named_by_relation_lack_the_asked_triple_and_nothing_else(tin
         ]
         assert all(listed(text) in expected for text in seen), seen
         assert all(one in map(listed, seen) for one in expected)
+
+
+def test_a_share_of_the_training_texts_names_no_neighbours(tiny_backbone):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_backbone)
+    kg = random_graph(4, entities=30, triples=400)
+    seen: list[str] = []
+
+    def pack(batch):
+        seen.extend(tokenizer.decode(batch.ids[a:b]) for a, b in zip(batch.ptr, batch.ptr[1:], strict=False))
+
+    def texts_of(share, step=0, seed=0):
+        named = TextConfig(hide="edge", neighbour_relations=True, max_tokens=2000, bare_share=share)
+        texts = Texts(kg, tokenizer, named)
+        seen.clear()
+        every = np.arange(len(kg.train), dtype=np.int32)
+        batch = Batch(step, 0, every, np.zeros((len(every), 2), np.int32))
+        samples = Collate(kg, texts, ObjectiveConfig(), pack, seed=seed)(batch)
+        queries = [seen[i] for i in samples.query_places.tolist()]
+        answers = [seen[i] for i in samples.tail_places.tolist()]
+        assert all(" ; " in text for text in map(tokenizer.decode, _rows(texts.entities(np.arange(30)))))
+        return queries + answers
+
+    def bare(texts):
+        return np.array([" ; " not in text for text in texts])
+
+    plain = texts_of(0.0)
+    assert not bare(plain).any()
+    assert bare(texts_of(1.0)).all()
+    half = texts_of(0.5)
+    assert 0.45 < bare(half).mean() < 0.55
+    # A text is that of an entity without neighbours, or the one it would have been.
+    cut = [re.sub(r" ; .*?(?= \[SEP\])", "", text) for text in plain]
+    assert half == [c if b else p for b, c, p in zip(bare(half), cut, plain, strict=True)]
+    # Queries and answers are drawn apart, and again at each step; a step's draw is a matter of the seed.
+    queries, answers = np.split(bare(half), 2)
+    assert (queries != answers).any()
+    assert half == texts_of(0.5)
+    assert (bare(half) != bare(texts_of(0.5, step=1))).any()
+    assert (bare(half) != bare(texts_of(0.5, seed=1))).any()
+
+
+def _rows(batch):
+    return [batch.ids[a:b] for a, b in zip(batch.ptr, batch.ptr[1:], strict=False)]

@@ -22,9 +22,10 @@ def assemble(  # type: ignore[no-untyped-def]
     without,  # (n,) int32 entity whose name may not be listed, or (0,)
     by,  # (n,) int32 directed relation by which alone it may not be listed, or (0,) for all
     directed,  # (n,) int32 directed relations, or (0,) for entity texts
+    stored,  # (n,) which of the texts is theirs
     text_ids,
     text_ptr,
-    short,  # (E,) bool
+    lists,  # (n,) bool: whether neighbours are named
     name_ids,
     name_ptr,
     neighbour_ptr,
@@ -57,10 +58,10 @@ def assemble(  # type: ignore[no-untyped-def]
             d = directed[i]
             room -= relation_ptr[d + 1] - relation_ptr[d]
         at += _copy(before, 0, len(before), ids, types, segments[0], at, len(before))
-        got = _copy(text_ids, text_ptr[e], text_ptr[e + 1], ids, types, segments[1], at, room)
+        got = _copy(text_ids, text_ptr[stored[i]], text_ptr[stored[i] + 1], ids, types, segments[1], at, room)
         at += got
         room -= got
-        if short[e] and max_neighbours > 0:
+        if lists[i] and max_neighbours > 0:
             listed = 0
             for j in range(neighbour_ptr[e], neighbour_ptr[e + 1]):
                 if room == 0 or (listed == max_neighbours and len(joined) == 0):

@@ -26,6 +26,9 @@ class TextConfig:
     """Names of training-graph neighbours that follow a short description, by ascending entity index; 0 adds none."""
     neighbour_relations: bool = False
     """Name neighbours by relation, so many for each: `; hypernym : dog , wolf ; inverse has part : pack`."""
+    bare_share: float = 0.0
+    """Share of the training texts that name no neighbours though there are some, so that training also shows what a new
+    entity, which has none, looks like. If any do, texts without neighbours read the whole description."""
     short_words: int = 20
     """A description with fewer words than this is short."""
     hide: Hide = "answer"
@@ -42,6 +45,8 @@ class TextConfig:
         for name, least in (("max_tokens", 8), ("description_words", 0), ("neighbours", 0), ("short_words", 0)):
             if getattr(self, name) < least:
                 raise SatkgcError(f"text.{name} is {getattr(self, name)}", remedy=f"set it to {least} or more")
+        if not 0 <= self.bare_share <= 1:
+            raise SatkgcError(f"text.bare_share is {self.bare_share}", remedy="set it to a number from 0 to 1")
         for name, kind in (("entity_format", EntityFormat), ("relation_order", RelationOrder), ("hide", Hide)):
             allowed = get_args(kind)
             if getattr(self, name) not in allowed:

@@ -43,6 +43,7 @@ class Texts:
 
     At evaluation the neighbours listed are those of the training graph; in training `without` names, for each row,
     the answer, which must not be among them; where they are listed by relation, `by` hides it under that one only.
+    Rows that are `bare` list none.
     """
 
     def __init__(self, kg: KnowledgeGraph, tokenizer: Any, config: TextConfig | None = None) -> None:
@@ -52,7 +53,9 @@ class Texts:
         self._one, self._two = Template.learn(tokenizer, pair=False), Template.learn(tokenizer, pair=True)
         self._has_types = "token_type_ids" in tokenizer.model_input_names
         with progress_bar() as progress:
-            task = progress.add_task("tokenising", total=kg.num_entities * (2 if config.neighbours else 1))
+            self._whole = config.neighbours > 0 and config.bare_share > 0  # texts that no neighbours follow are
+            kinds = 1 + (config.neighbours > 0) + self._whole
+            task = progress.add_task("tokenising", total=kg.num_entities * kinds)
 
             def counted(texts: Iterable[str]) -> Iterator[str]:
                 for text in texts:
@@ -60,8 +63,10 @@ class Texts:
                     progress.advance(task)
 
             short = np.zeros(kg.num_entities, np.bool_)
-            self._texts = self._tokenise(counted(self._entity_texts(kg.entities, short)))
-            self._short = short
+            texts = self._entity_texts(kg.entities, short)
+            if self._whole:  # those come after the others
+                texts = chain(texts, self._entity_texts(kg.entities, short, whole=True))
+            self._texts = self._tokenise(counted(texts))
             # A name among others follows a space, which some tokenizers make part of the token.
             names = (f" {name.strip()}" for name in _strings(kg.entities.names)) if config.neighbours else ()
             self._names = self._tokenise(counted(names))
@@ -71,15 +76,18 @@ class Texts:
         self._labels = self._tokenise(f" {label}" for label in self._label_words)
         self._marks = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
+        self._lists = short & (np.diff(self._neighbours[0]) > 0) if config.neighbours else np.zeros_like(short)
         self._check_relations(kg.relations)
 
-    def queries(self, entities: Any, directed: Any, without: Any = None, by: Any = None) -> TokenBatch:
+    def queries(
+        self, entities: Any, directed: Any, without: Any = None, by: Any = None, bare: Any = None
+    ) -> TokenBatch:
         """Texts of (entity, directed relation): the head's text, then the relation's as the second segment."""
-        return self._assemble(self._texts, self._short, self._neighbours, entities, directed, without, by)
+        return self._of_graph(entities, directed, without, by, bare)
 
-    def entities(self, entities: Any, without: Any = None, by: Any = None) -> TokenBatch:
+    def entities(self, entities: Any, without: Any = None, by: Any = None, bare: Any = None) -> TokenBatch:
         """Texts of entities."""
-        return self._assemble(self._texts, self._short, self._neighbours, entities, None, without, by)
+        return self._of_graph(entities, None, without, by, bare)
 
     def new_entities(
         self, entities: Sequence[tuple[str, str]], directed: Any = None, near: Sequence[Near] | None = None
@@ -92,20 +100,30 @@ class Texts:
         sep = self.tokenizer.sep_token or ""
         texts = []
         for (name, description), known in zip(entities, near or ((),) * len(entities), strict=True):
-            text, short = entity_text(name, description, self.config, sep)
-            more = neighbours_text(known, self.config, lambda d: self._label_words[d]) if short else ""
+            lists = len(known) > 0 and self.config.names_neighbours(description)
+            text, _ = entity_text(name, description, self.config, sep, whole=self._whole and not lists)
+            more = neighbours_text(known, self.config, lambda d: self._label_words[d]) if lists else ""
             texts.append(text + more)
-        nobody = np.zeros(len(texts), np.bool_)
-        return self._assemble(self._tokenise(texts), nobody, NOBODY, np.arange(len(texts)), directed)
+        rows = np.arange(len(texts))
+        return self._assemble(self._tokenise(texts), rows, np.zeros(len(texts), np.bool_), NOBODY, rows, directed)
 
     def new_entity(self, name: str, description: str = "", near: Near = ()) -> TokenBatch:
         """The text of one entity the graph never had."""
         return self.new_entities([(name, description)], near=[near])
 
+    def _of_graph(self, entities: Any, directed: Any, without: Any, by: Any, bare: Any) -> TokenBatch:
+        entities = np.array(entities, np.int32)
+        lists = self._lists[entities]
+        if bare is not None:
+            lists &= ~bare
+        stored = np.where(lists, entities, entities + len(self._lists)) if self._whole else entities
+        return self._assemble(self._texts, stored, lists, self._neighbours, entities, directed, without, by)
+
     def _assemble(
         self,
         texts: _Ragged,
-        short: Any,
+        stored: Any,  # where a row's text is among them
+        lists: Any,  # whether neighbours follow it
         neighbours: _Near,
         entities: Any,
         directed: Any,
@@ -116,10 +134,10 @@ class Texts:
         if not len(neighbours[2]):  # bare names: nothing says by which relation
             by = None
         ids, ptr, types = assemble(
-            *(NONE if a is None else np.array(a, np.int32) for a in (entities, without, by, directed)),
+            *(NONE if a is None else np.array(a, np.int32) for a in (entities, without, by, directed, stored)),
             texts.ids,
             texts.ptr,
-            short,
+            lists,
             self._names.ids,
             self._names.ptr,
             *neighbours,
@@ -138,11 +156,11 @@ class Texts:
         )
         return TokenBatch(ids, ptr, types if self._has_types else None)
 
-    def _entity_texts(self, entities: Vocabulary, short: Any) -> Iterator[str]:
+    def _entity_texts(self, entities: Vocabulary, short: Any, whole: bool = False) -> Iterator[str]:
         sep = self.tokenizer.sep_token or ""
         both = zip(_strings(entities.names), _strings(entities.descriptions), strict=True)
         for i, (name, description) in enumerate(both):
-            text, short[i] = entity_text(name, description, self.config, sep)
+            text, short[i] = entity_text(name, description, self.config, sep, whole)
             yield text
 
     def _tokenise(self, texts: Iterable[str], cut: bool = True) -> _Ragged:

@@ -11,15 +11,16 @@ from satkgc.text.config import TextConfig
 INVERSE = "inverse "
 
 
-def entity_text(name: str, description: str, config: TextConfig, sep: str) -> tuple[str, bool]:
+def entity_text(name: str, description: str, config: TextConfig, sep: str, whole: bool = False) -> tuple[str, bool]:
     """An entity's text without neighbours, and whether neighbour names should follow it (Appendix "Input Format").
 
-    `sep` is the tokenizer's separator, which stands between name and description in the "sep" format.
+    `sep` is the tokenizer's separator, which stands between name and description in the "sep" format. A `whole` text
+    reads all of the description.
     """
     name = name.strip()
     words = description.split()
     short = config.names_neighbours(description)
-    if config.description_words:
+    if config.description_words and not whole:
         words = words[: config.description_words]
     text = " ".join(words)
     if config.entity_format == "sep":

@@ -53,6 +53,7 @@ class Collate:
         pack: Callable[[TokenBatch], Packed],
         chunk_tokens: int | None = None,
         ranks: Ranks | None = None,
+        seed: int = 0,
     ) -> None:
         self.kg = kg
         self.texts = texts
@@ -60,6 +61,7 @@ class Collate:
         self.pack = pack
         self.chunk_tokens = chunk_tokens
         self.ranks = ranks or Ranks()
+        self.seed = seed % 2**64
         # Derived lookups are built here and not by the first batches, several of which may ask at once.
         self.known = kg.known_train
         self.degree = kg.adjacency.degree
@@ -77,8 +79,9 @@ class Collate:
         directed = np.concatenate([relation, relation + kg.num_relations])  # (B,)
 
         hidden_tails, hidden_heads = self._hidden(batch, heads, directed, tails)
-        queries, query_of = self.texts.queries(heads, directed, **hidden_tails).unique()
-        answers, answer_of = self.texts.entities(tails, **hidden_heads).unique()
+        bare_queries, bare_answers = self._bare(batch.step, len(heads))
+        queries, query_of = self.texts.queries(heads, directed, **hidden_tails, bare=bare_queries).unique()
+        answers, answer_of = self.texts.entities(tails, **hidden_heads, bare=bare_answers).unique()
         chunks = plan(queries.lengths, answers.lengths, self.chunk_tokens, self.ranks.world)
         query_places = self._tensor(places(chunks, True, len(queries))[query_of])
         tail_places = self._tensor(places(chunks, False, len(answers))[answer_of])
@@ -97,6 +100,14 @@ class Collate:
         if self.exact:
             return {"without": tails, "by": directed}, {"without": heads, "by": np.roll(directed, len(batch.triples))}
         return {"without": tails}, {"without": heads}
+
+    def _bare(self, step: int, size: int) -> Any:
+        """Which texts of queries and of answers name no neighbours: the same in every process, and after a resume."""
+        share = self.texts.config.bare_share
+        if not share:
+            return None, None
+        key = np.array([self.seed, step], np.uint64)
+        return np.random.Generator(np.random.Philox(key=key)).random((2, size)) < share
 
     def _relations(self, batch: Batch, heads: Any, directed: Any, tails: Any) -> Relations:
         config = self.config

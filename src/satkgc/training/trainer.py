@@ -127,7 +127,8 @@ def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
         validation = Validation(kg, texts, config.evaluation, *chosen)
     file = run.folder / "log.jsonl" if ranks.first else None
     tracker = make_tracker(config.training.tracker, run.folder) if ranks.first else None
-    collate = Collate(kg, texts, config.objective, towers.pack, config.training.chunk_tokens, ranks)
+    chunk, seed = config.training.chunk_tokens, config.training.seed
+    collate = Collate(kg, texts, config.objective, towers.pack, chunk, ranks, seed)
     batches = Batches(sampler, collate, state.step, steps, config.training.workers)
     log = Log(file, state.step, tracker)
     parts = Parts(state, steps, batches, ranks, log, display, checkpoints, validation)
