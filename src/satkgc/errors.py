@@ -1,6 +1,8 @@
-"""The one exception that users are meant to see."""
+"""What users are meant to see when something is not as it should be."""
 
 from __future__ import annotations
+
+UNFINISHED = 3  # exit code of a command that has used up the time it was given; --resume goes on
 
 
 class SatkgcError(Exception):

@@ -118,10 +118,9 @@ def test_the_plan_takes_its_time_from_the_results(tmp_path):
 
 def test_rows_are_listed_with_their_results(tmp_path):
     save_result(result("wn18rr-satkgc", 0.7), tmp_path)
-    listed = CliRunner().invoke(app, ["reproduce", "--list", "--results", str(tmp_path)], env={"COLUMNS": "250"})
+    listed = CliRunner().invoke(app, ["reproduce", "--list", "--results", str(tmp_path)], env={"COLUMNS": "80"})
     line = next(line for line in listed.output.splitlines() if "wn18rr-satkgc " in line)
     assert "0.700" in line
-    assert "NVIDIA H200" in line
     assert "fb15k-237-restart-1-2-minilm-seed1" in listed.output
 
 

@@ -29,6 +29,14 @@ def test_every_text_has_one_place(queries, tails, chunk_tokens, world):
             assert lengths.sum() < chunk_tokens + 50
 
 
+@settings(max_examples=60, deadline=None)
+@given(LENGTHS, st.integers(1, 64), st.integers(1, 4))
+def test_no_chunk_is_empty_where_texts_are_longer_than_one(lengths, chunk_tokens, world):
+    chunks = [chunk for own in plan(lengths, lengths, chunk_tokens, world) for chunk in own]
+    assert all(len(chunk.rows) for chunk in chunks)
+    assert sorted(np.concatenate([c.rows for c in chunks if c.queries])) == list(range(len(lengths)))
+
+
 @pytest.mark.parametrize("chunk_tokens", [None, 1_000])
 def test_the_cut_depends_on_ranks_only_by_their_number(chunk_tokens):
     lengths = np.arange(1, 41)

@@ -175,6 +175,26 @@ def test_a_recipe_of_ones_own(tmp_path):
             make_config(str(mine))
 
 
+def test_a_file_is_never_taken_for_the_package_s_recipe_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "simkgc.toml").write_text('extends = "simkgc"\n[objective]\nmargin = 0.33\n')
+    for given in ("simkgc.toml", "./simkgc.toml", tmp_path / "simkgc.toml"):
+        config = make_config(given)
+        assert (config.objective.margin, config.sampling.sampler) == (0.33, "random"), given
+    assert make_config("simkgc").objective.margin == 0.02
+    with pytest.raises(SatkgcError, match=r"unknown recipe 'satkgc.toml'"):
+        make_config("satkgc.toml")  # there is none here
+
+
+def test_epochs_that_are_set_stand_before_a_recipe_s_steps():
+    plain = make_config("satkgc", graph="wordnet-sample")
+    assert plain.training.steps is not None
+    two = make_config("satkgc", graph="wordnet-sample", overrides={"training.epochs": 2})
+    assert two.total_steps(6567) == 2 * two.sampling.steps_per_epoch(6567)
+    both = make_config("satkgc", graph="wordnet-sample", overrides={"training.epochs": 2, "training.steps": 7})
+    assert both.total_steps(6567) == 7
+
+
 def test_an_unknown_recipe_names_the_nearest():
     with pytest.raises(SatkgcError, match="did you mean satkgc"):
         make_config("satkg")

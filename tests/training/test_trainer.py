@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +20,9 @@ from typer.testing import CliRunner
 import satkgc
 from satkgc.cli import app
 from satkgc.encoder import Towers
-from satkgc.errors import SatkgcError
+from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
-from satkgc.training import Run, loop, train, trainer
+from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.step import backward
 from satkgc.training.trainer import train_or_stop
@@ -104,6 +108,66 @@ def test_what_resuming_refuses(run):
     other = replace(kg, train=np.ascontiguousarray(kg.train[::-1]))
     with pytest.raises(SatkgcError, match="another graph"):
         train(other, out=run.folder, resume=True)
+
+
+def test_a_start_that_fails_leaves_nothing_behind(settings, tmp_path):
+    out = tmp_path / "runs" / "first"
+    for wrong in ({"sampling.batch_size": 1024}, {"encoder.backbone": str(tmp_path / "no such")}):
+        with pytest.raises(SatkgcError):
+            train(small_graph(), out=out, overrides=settings | wrong)
+        assert not out.exists()
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(SatkgcError):
+        train(small_graph(), out=out, overrides=settings | {"sampling.batch_size": 1024})
+    assert [file.name for file in out.iterdir()] == ["notes.txt"]
+    # One that was killed before the first step may be started anew, with other settings too.
+    Run.create(out, make_config("satkgc"), small_graph(), "small")
+    assert train(small_graph(), out=out, overrides=settings | {"training.steps": 1}).finished
+
+
+def test_only_one_process_trains_a_run(settings, tmp_path):
+    script = "import sys, time; from pathlib import Path; from satkgc.training.run import alone\n"
+    script += "with alone(Path(sys.argv[1])): print('here', flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout.readline() == "here\n"
+            with pytest.raises(SatkgcError, match="another process is training this run"):
+                train(small_graph(), out=tmp_path, overrides=settings)
+        finally:
+            other.kill()  # the lock goes with it
+    assert train(small_graph(), out=tmp_path, overrides=settings | {"training.steps": 1}).finished
+
+
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
+    settings, tmp_path, number, raised, monkeypatch
+):
+    monkeypatch.setattr(loop, "backward", lambda *a, **k: (os.kill(os.getpid(), number), backward(*a, **k))[1])
+    with pytest.raises(raised):
+        train(small_graph(), out=tmp_path, overrides=settings)
+    monkeypatch.undo()
+    run = Run.load(tmp_path)
+    assert (tmp_path / "checkpoints" / "step-00000001").is_dir()
+    assert not run.finished
+    said = CliRunner().invoke(app, ["evaluate", str(tmp_path), "--device", "cpu"])
+    assert "is not finished" in said.stderr
+    limited = settings | {"training.max_minutes": 1e-9}
+    assignments = [part for name, value in limited.items() for part in ("--set", f"{name}={value}")]
+    command = ["train", str(tmp_path / "graph"), "--out", str(tmp_path), "--resume", *assignments]
+    assert CliRunner().invoke(app, command).exit_code == UNFINISHED
+
+
+def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path):
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.05\n')
+    limited = settings | {"training.max_minutes": 1e-9}
+    out = tmp_path / "run"
+    assert not train(small_graph(), recipe, out, overrides=limited).finished
+    assert not train(small_graph(), recipe, out, overrides=limited, resume=True).finished
+    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.3\n')
+    with pytest.raises(SatkgcError, match=r"objective.margin was 0.05 when this run was started, and is 0.3 now"):
+        train(small_graph(), recipe, out, overrides=limited, resume=True)
 
 
 def test_resuming_may_change_how_but_not_what(run, capsys):

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from satkgc.errors import SatkgcError
-
-UNFINISHED = 3
+from satkgc.errors import UNFINISHED, SatkgcError
 
 
 def register(app: typer.Typer) -> None:
@@ -66,17 +64,14 @@ def reproduce(
 
 
 def _list(results: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from satkgc.analysis.results import load_results
     from satkgc.analysis.rows import load_rows
 
-    done = load_results(results)
-    table = Table("row", "dataset", "recipe", "backbone", "seed", "changes", "test MRR", "minutes", "hardware")
-    for row in load_rows().values():
+    done, rows = load_results(results), load_rows()
+    width = max(map(len, rows))
+    typer.echo(f"{'row':{width}}  test MRR  minutes  what it is")
+    for row in rows.values():
         result = done.get(row.name)
+        found = f"{result.both['mrr']:8.3f}  {result.minutes:7.1f}" if result else f"{'–':>8}  {'':7}"
         changes = " ".join(f"{name}={value}" for name, value in row.overrides.items())
-        found = (f"{result.both['mrr']:.3f}", f"{result.minutes:.1f}", result.hardware) if result else ("", "", "")
-        table.add_row(row.name, row.dataset, row.recipe, row.backbone, str(row.seed), changes, *found)
-    Console().print(table)
+        typer.echo(f"{row.name:{width}}  {found}  {row.recipe} on {row.dataset} {changes}".rstrip())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from satkgc.errors import SatkgcError
+from satkgc.errors import UNFINISHED, SatkgcError
 
 HELP = """Train a model on a knowledge graph.
 
@@ -27,7 +27,7 @@ Settings that suit a well-known graph are laid over the recipe, and any setting 
 
   satkgc train WN18RR --set sampling.batch_size=512 --set training.chunk_tokens=8192 --show
 
-  satkgc train WN18RR --out runs/wn18rr --resume
+  satkgc train WN18RR --out runs/wn18rr --resume --set training.max_minutes=60   (exit code 3 until it is finished)
 
   torchrun --nproc-per-node 4 -m satkgc train WN18RR --out runs/wn18rr
 """
@@ -64,14 +64,13 @@ def train(
     if show:
         _show(kg, recipe, overrides, plain)
         return
-    from satkgc.training.trainer import train_or_stop
+    from satkgc.training.trainer import EXIT_CODES, train_or_stop
 
     run, stopped = train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=not plain, resume=resume)
     if stopped is None and os.environ.get("RANK", "0") == "0":
         _prepare(run.folder, run.config.training.device)
     print(run.folder)
-    codes = {"SIGINT": 130, "SIGTERM": 143}
-    raise typer.Exit(codes.get(stopped or "", 0))
+    raise typer.Exit(0 if stopped is None else EXIT_CODES.get(stopped, UNFINISHED))
 
 
 def _prepare(folder: Path, device: str) -> None:

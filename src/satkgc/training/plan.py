@@ -35,6 +35,7 @@ def plan(queries: Int64, tails: Int64, chunk_tokens: int | None, world: int) -> 
         order = np.argsort(lengths, kind="stable")
         before = np.cumsum(lengths[order]) - lengths[order]  # tokens in shorter texts
         places = np.searchsorted(before, np.arange(1, count) * lengths.sum() / count)
+        places = _apart(places, len(lengths))  # a text longer than a chunk should be takes more than its share
         cuts += [(of_queries, rows) for rows in np.split(order, places)]
     start = 0
     ranks: list[list[Chunk]] = []
@@ -45,6 +46,13 @@ def plan(queries: Int64, tails: Int64, chunk_tokens: int | None, world: int) -> 
             start += len(cuts[number][1])
         ranks.append(own)
     return ranks
+
+
+def _apart(cuts: Int64, size: int) -> Int64:
+    """Ascending places to cut `size` texts at, moved so little that no piece is empty."""
+    number = np.arange(1, len(cuts) + 1)
+    ahead = np.maximum.accumulate(np.maximum(cuts - number, 0))
+    return np.minimum(ahead, size - len(cuts) - 1) + number
 
 
 def places(chunks: list[list[Chunk]], queries: bool, texts: int) -> Int64:

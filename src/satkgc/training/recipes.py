@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from collections.abc import Mapping
 from functools import reduce
@@ -22,16 +23,19 @@ def recipe_names() -> list[str]:
 
 
 def make_config(
-    recipe: str = "satkgc",
+    recipe: str | os.PathLike[str] = "satkgc",
     *,
     graph: str | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
     """A recipe, by name or TOML file; over it the settings for the graph of this name, if any; over both `overrides`.
 
-    `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. Pass no
-    `graph` to leave the settings for it out.
+    `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. One of
+    `training.epochs` stands before the `training.steps` of a recipe. Pass no `graph` to leave the settings for it out.
     """
+    recipe, overrides = os.fspath(recipe), dict(overrides or {})
+    if "training.epochs" in overrides:
+        overrides.setdefault("training.steps", None)
     line = _line(recipe)
     tree = merge(_whole(line), {"recipe": recipe})
     known = (graph or "").lower()
@@ -41,14 +45,20 @@ def make_config(
         if (FOLDER / f"{name}.toml").is_file():
             tree = merge(merge(tree, _whole(_line(name))), {"applied": graph})
             break
-    return build(Config, merge(tree, parse(Config, overrides or {})))
+    return build(Config, merge(tree, parse(Config, overrides)))
+
+
+def own_settings(recipe: str) -> Tree:
+    """What the files of a recipe say that do not come with the package."""
+    trees = [tree for path, tree in reversed(_line(recipe)) if not path.is_relative_to(FOLDER.resolve())]
+    return reduce(merge, trees, {})
 
 
 def _line(name: str) -> list[tuple[Path, Tree]]:
     """A recipe and those it extends, each with what it says itself."""
     line: list[tuple[Path, Tree]] = []
     base: str | None = name
-    near = FOLDER
+    near = Path()
     while base is not None:
         path = _find(base, near)
         if path in (seen for seen, _ in line):
@@ -69,8 +79,10 @@ def _whole(line: list[tuple[Path, Tree]]) -> Tree:
 
 
 def _find(name: str, near: Path) -> Path:
-    for path in (near / name, near / f"{name}.toml", FOLDER / f"{name}.toml", Path(name)):
-        if path.is_file() and path.suffix == ".toml":
+    """A file where it is named as one, of the folder it is named in; else a recipe of the package, or one near by."""
+    places = [near / name] if name.endswith(".toml") else [FOLDER / f"{name}.toml", near / f"{name}.toml"]
+    for path in places:
+        if path.is_file():
             return path.resolve()
     close = difflib.get_close_matches(name, recipe_names(), n=1)
     remedy = f"did you mean {close[0]}?" if close else f"there are {', '.join(recipe_names())}; or give a TOML file"

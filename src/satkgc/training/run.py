@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
@@ -58,9 +63,31 @@ class Run:
         """Start a run folder: the graph first, config.json last, so that a folder with one has the other."""
         folder.mkdir(parents=True, exist_ok=True)
         kg.save(folder / "graph", overwrite=True)
-        run = cls(folder, config, {"format": FORMAT, "version": _version(), "commit": _commit(), "source": source})
+        about = {
+            "format": FORMAT,
+            "version": _version(),
+            "commit": _commit(),
+            "built_on": _built_on(),
+            "source": source,
+        }
+        run = cls(folder, config, about)
         run.write_config()
         return run
+
+    @property
+    def began(self) -> bool:
+        """Whether it has got anywhere."""
+        log, steps = self.folder / "log.jsonl", (self.folder / "checkpoints").glob("step-*")
+        return (self.folder / "model").exists() or any(steps) or (log.exists() and log.stat().st_size > 0)
+
+    def discard(self) -> None:
+        """Take back what `create` wrote, and the folder if nothing else is in it."""
+        for name in ("config.json", "log.jsonl", ".lock"):
+            (self.folder / name).unlink(missing_ok=True)
+        for name in ("graph", "checkpoints"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def write_config(self) -> None:
         """Write config.json anew."""
@@ -105,9 +132,32 @@ class Run:
         file = self.folder / "metrics.json"
         return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
+    @property
+    def finished(self) -> bool:
+        """Whether it was trained to its end."""
+        return bool(self.metrics.get("finished"))
+
     def log(self) -> list[Record]:
         """Every line of the run's log."""
         return read_log(self.folder / "log.jsonl")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep a run folder to this process; the lock goes with the process, however it ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        remedy = "wait for it, end it, or choose another --out"
+        raise SatkgcError("another process is training this run", where=folder, remedy=remedy) from error
+    except NotImplementedError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write_json(file: Path, content: Any) -> None:
@@ -135,8 +185,18 @@ def _commit() -> str | None:
     """The commit of the program, where it runs from a checkout; a copy of one may be told by SATKGC_COMMIT."""
     if told := os.environ.get("SATKGC_COMMIT"):
         return told
+    here = Path(__file__)
     try:
-        command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        _git(here, "ls-files", "--error-unmatch", here.name)  # or it is a copy that lies in somebody's repository
+        return _git(here, "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _git(file: Path, *command: str) -> str:
+    done = subprocess.run(["git", *command], cwd=file.parent, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _built_on() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy", "numba")}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,18 +27,19 @@ from satkgc.training.finish import finish, keep_model
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Parts, run_loop
 from satkgc.training.ranks import Ranks
-from satkgc.training.recipes import make_config
-from satkgc.training.run import Run
+from satkgc.training.recipes import make_config, own_settings
+from satkgc.training.run import Run, alone
 from satkgc.training.settings import build, flat, merge, parse
 from satkgc.training.state import State
 from satkgc.training.validate import Validation
 
 Source = KnowledgeGraph | str | Path
+EXIT_CODES = {"SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
 
 
 def train(
     kg: Source,
-    recipe: str | None = None,
+    recipe: str | os.PathLike[str] | None = None,
     out: str | Path | None = None,
     *,
     overrides: Mapping[str, Any] | None = None,
@@ -48,25 +51,36 @@ def train(
     `kg` is a graph or what `KnowledgeGraph.load` opens; `recipe` a name ("satkgc" by default) or a TOML file;
     `overrides` settings by dotted name, `{"training.epochs": 3}`. Unless `graph_settings` is false, settings that suit
     a well-known graph are laid over the recipe. With `resume` a run that stopped goes on; one that never began, begins.
+
+    Ctrl-C or SIGTERM lets the step end and saves, then ends the program as it would have; a run that reaches
+    `training.max_minutes` is returned as it is, its `finished` false.
     """
-    return train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=graph_settings, resume=resume)[0]
+    run, stopped = train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=graph_settings, resume=resume)
+    if stopped == "SIGINT":
+        raise KeyboardInterrupt
+    if stopped == "SIGTERM":
+        raise SystemExit(EXIT_CODES[stopped])
+    return run
 
 
 def train_or_stop(
     kg: Source,
-    recipe: str | None = None,
+    recipe: str | os.PathLike[str] | None = None,
     out: str | Path | None = None,
     *,
     overrides: Mapping[str, Any] | None = None,
     graph_settings: bool = True,
     resume: bool = False,
 ) -> tuple[Run, str | None]:
-    """As `train`; also says why the run stopped early, if it did."""
+    """As `train`, but says why the run stopped early, if it did, and leaves it at that."""
+    recipe = None if recipe is None else os.fspath(recipe)
     source = kg.name if isinstance(kg, KnowledgeGraph) else str(kg)
     if out is None and not isinstance(kg, KnowledgeGraph):
         kg = KnowledgeGraph.load(kg)  # its name makes the folder's
     folder = Path(out or f"runs/{kg.name}-{Path(recipe or 'satkgc').stem}")  # type: ignore[union-attr]
     old = Run.load(folder) if (folder / "config.json").exists() else None
+    if old is not None and not old.began:  # a start that was killed: there is nothing to go on with
+        old = None
     if old is not None and not resume:
         raise SatkgcError(
             "there is a run here already", where=folder, remedy="go on with --resume, or choose another --out"
@@ -80,27 +94,31 @@ def train_or_stop(
         changed = []
     ranks = Ranks.join(config.training.device)
     display = Display(ranks.first)
-    if ranks.first:
-        if old is None:
-            assert isinstance(kg, KnowledgeGraph)
-            Run.create(folder, config, kg, source)
-        elif changed:
-            Run(folder, config, old.about).write_config()
-    ranks.any(False)  # the others wait for the folder
-    run = Run.load(folder)
-    display.say(f"{run.kg!r}; {_described(config)}; run folder {folder}")
-    for line in changed:
-        display.say(f"resuming with another {line}")
-    if run.metrics.get("finished"):
-        display.say(f"this run is finished: see {folder / 'metrics.json'}")
-        return run, None
-    try:
-        with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
-            return run, _train(run, ranks, display)
-    except (OSError, SafetensorError) as error:
-        if not is_full(error):
-            raise
-        raise SatkgcError("the disk is full; the checkpoints are intact", where=folder, remedy=MAKE_ROOM) from error
+    with alone(folder) if ranks.first else nullcontext():
+        if ranks.first:
+            if old is None:
+                assert isinstance(kg, KnowledgeGraph)
+                Run.create(folder, config, kg, source)
+            elif changed:
+                Run(folder, config, old.about).write_config()
+        ranks.any(False)  # the others wait for the folder
+        run = Run.load(folder)
+        display.say(f"{run.kg!r}; {_described(config)}; run folder {folder}")
+        for line in changed:
+            display.say(f"resuming with another {line}")
+        if run.finished:
+            display.say(f"this run is finished: see {folder / 'metrics.json'}")
+            return run, None
+        try:
+            with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
+                return run, _train(run, ranks, display)
+        except (OSError, SafetensorError) as error:
+            if not is_full(error):
+                raise
+            raise SatkgcError("the disk is full; the checkpoints are intact", where=folder, remedy=MAKE_ROOM) from error
+        finally:
+            if ranks.first and old is None and not run.began:
+                run.discard()  # it failed before anything was learnt
 
 
 def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
@@ -160,7 +178,11 @@ def _resumed_config(old: Run, recipe: str | None, overrides: Mapping[str, Any]) 
             remedy="leave --recipe out, or choose another --out",
         )
     before = asdict(old.config)
-    config = build(Config, merge(before, parse(Config, overrides)))
+    written: Mapping[str, Any] = {}
+    if recipe is not None and (own := flat(own_settings(recipe))):  # a file of the user's, who may have changed it
+        now = make_config(recipe, graph=old.config.applied)  # "none" is no graph's name
+        written = {name: value for name, value in flat(asdict(now)).items() if name in own}
+    config = build(Config, merge(before, parse(Config, {**written, **overrides})))
     after, changed = flat(asdict(config)), []
     for name, value in flat(before).items():
         if after[name] == value:
