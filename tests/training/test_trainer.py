@@ -23,6 +23,7 @@ from satkgc.encoder import Towers
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.training import Run, loop, make_config, train, trainer
+from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.step import backward
 from satkgc.training.trainer import train_or_stop
@@ -301,3 +302,24 @@ def test_a_run_is_asked_in_one_call(run):
     names = run.kg.entities.id(head), run.kg.relations.id(relation)
     answers = completer.tails(*names, k=run.kg.num_entities)
     assert run.kg.entities.id(tail) in {answer.id for answer in answers}
+
+
+def test_the_commit_is_that_of_the_repository_that_has_the_program(tmp_path, monkeypatch):
+    def git(*command):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *command], cwd=tmp_path, check=True)
+
+    monkeypatch.delenv("SATKGC_COMMIT", raising=False)
+    monkeypatch.setattr(run_module, "__file__", str(tmp_path / "lib" / "run.py"))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "run.py").write_text("")
+    (tmp_path / "notes").write_text("")
+    git("init", "-q")
+    git("add", "notes")
+    git("commit", "-qm", "somebody's project, with a copy of the program in it")
+    assert run_module._commit() is None
+    git("add", "lib")
+    git("commit", "-qm", "the program itself")
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=tmp_path, text=True).strip()
+    assert run_module._commit() == commit
+    (tmp_path / "lib" / "run.py").write_text("changed")
+    assert run_module._commit() == f"{commit}-dirty"

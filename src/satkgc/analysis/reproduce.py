@@ -121,9 +121,10 @@ def _overrides(row: Row, backbone: str | None) -> dict[str, Any]:
 
 
 def _hardware(metrics: dict[str, Any]) -> str:
-    if metrics["device"] == "cpu":
-        return f"CPU, {os.cpu_count()} cores"
-    return metrics["device"] if metrics["ranks"] == 1 else f"{metrics['ranks']} × {metrics['device']}"
+    """What it ran on, and what SATKGC_HARDWARE_NOTE says of that, such as "shared by three runs"."""
+    name = f"CPU, {os.cpu_count()} cores" if metrics["device"] == "cpu" else metrics["device"]
+    several = f"{metrics['ranks']} × " if metrics["ranks"] > 1 else ""
+    return ", ".join(filter(None, (several + name, os.environ.get("SATKGC_HARDWARE_NOTE"))))
 
 
 def _curves(log: list[dict[str, Any]]) -> dict[str, list[list[float]]]:

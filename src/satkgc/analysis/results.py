@@ -61,7 +61,7 @@ class Result(Evaluation):
     seed: int
     steps: int
     epochs: float
-    minutes: float  # of training, validation included
+    minutes: float  # of the training steps; validation and saving come on top
     hardware: str
     commit: str
     overrides: dict[str, Any]  # what differs from the recipe

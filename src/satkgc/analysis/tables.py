@@ -20,14 +20,15 @@ _SINGLE = ("main", "inductive")  # groups whose rows stand alone; the others com
 _METRICS = ("MRR", "Hits@1", "Hits@3", "Hits@10")
 _INTRODUCTION = """# Results
 
-Made by `make results` from the files in `results/`, one a run; nothing on this page is typed by hand. Ranks are
+Made by `make results` from the files in `results/`, one a run; no figure on this page is typed by hand. Ranks are
 filtered, ties are realistic, figures are the mean of both directions on test, and weights were chosen by validation
 MRR. A cell reads "ours / the paper's" where the paper has the figure; ± is half the distance between the best and the
 worst seed. SATKGC and SimKGC have settings that the paper's have not: `text.hide = "edge"` on WN18RR;
 `objective.popularity = 1` and fewer epochs at a higher rate on FB15k-237 and the graphs made of it. "neighbours by
 relation" is ours ([findings](findings.md)). The comparisons below the first two tables are short runs of equal length
 with the paper's own loss (popularity 0), to see whether a part helps; they are not to be set against the paper's
-figures, which are of full length.
+figures, which are of full length. Minutes are those of the training steps; validation comes on top. For FB15k-237N
+the caption of the paper's table speaks of ranking tails, its text of both directions; ours are the mean of both.
 `satkgc reproduce ROW` does any row again.
 """
 

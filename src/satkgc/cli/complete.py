@@ -80,7 +80,7 @@ def complete(
 
       satkgc complete runs/demo --relation hypernym --tail "animal" --k 5 --drop-known --json
 
-      satkgc complete runs/demo --head dog.n.01 --tail cat.n.01
+      satkgc complete runs/demo --head dog.n.01 --tail canine.n.02
 
       satkgc complete runs/demo --new-name "robot dog" --new-description "a toy that barks" --relation hypernym
 

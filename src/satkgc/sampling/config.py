@@ -39,6 +39,7 @@ class SamplingConfig:
     subgraph_triples: int = 10_000  # M: distinct triples at which a walk ends (Section 4.1)
     walk_steps: int = 0  # a limit to the steps of a walk, besides M; the authors': 15,000. 0: as many as M takes
     restart: float = 1 / 25  # p_r
+    # The next three are rules for subgraphs; random batches are drawn without them.
     entity_disjoint: bool = False  # the authors: a triple enters only if neither end is in the batch yet
     pick: Pick = "random"  # which |B|/2 of a subgraph's M triples; "least-visited": those seen least so far
     random_share: float = 0.0  # share of a subgraph batch that random triples replace (Appendix H)
