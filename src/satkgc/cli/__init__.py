@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from satkgc.cli import complete, evaluate, export, kg, reproduce, sample, serve, train
+from satkgc.cli import compare, complete, evaluate, export, kg, reproduce, sample, serve, train
 from satkgc.errors import SatkgcError
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for module in (kg, sample, train, evaluate, complete, serve, export, reproduce):
+for module in (kg, sample, train, evaluate, compare, complete, serve, export, reproduce):
     module.register(app)
 
 

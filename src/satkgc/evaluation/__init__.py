@@ -1,5 +1,6 @@
 """Filtered ranks, metrics, break-downs: a trained model's report."""
 
+from satkgc.evaluation.compare import Difference, compare
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.evaluate import evaluate, evaluate_with
 from satkgc.evaluation.metrics import measure
@@ -8,10 +9,12 @@ from satkgc.evaluation.report import Report
 from satkgc.evaluation.slices import Slices, known_answers
 
 __all__ = [
+    "Difference",
     "EvaluationConfig",
     "Ranks",
     "Report",
     "Slices",
+    "compare",
     "evaluate",
     "evaluate_with",
     "known_answers",

@@ -83,8 +83,8 @@ class Report:
             console.print(self.table())
         return capture.get()
 
-    def save_ranks(self, file: Path | str) -> None:
-        """Write one row per question to a Parquet file: the triple's ids, the direction asked, and the rank."""
+    def rank_table(self) -> pa.Table:
+        """One row per question: the triple's ids, the direction asked, and the rank."""
         parts = [self.ranks[direction] for direction in DIRECTIONS]
         pooled = Ranks.concatenate(parts)
         ids = (self.kg.entities.ids, self.kg.relations.ids, self.kg.entities.ids)
@@ -95,6 +95,10 @@ class Report:
         columns["asked"] = np.repeat(DIRECTIONS, len(self.triples))
         columns |= {name: getattr(pooled, name) for name in ("greater", "equal", "candidates")}
         columns["rank"] = pooled.rank(self.config.ties)
+        return pa.table(columns)
+
+    def save_ranks(self, file: Path | str) -> None:
+        """Write `rank_table` to a Parquet file."""
         partial = Path(f"{file}.partial")
-        pq.write_table(pa.table(columns), partial)
+        pq.write_table(self.rank_table(), partial)
         os.replace(partial, file)
