@@ -195,6 +195,29 @@ def test_epochs_that_are_set_stand_before_a_recipe_s_steps():
     assert both.total_steps(6567) == 7
 
 
+@pytest.mark.parametrize(
+    ("triples", "batch", "steps"), [(5, 10, 150), (270, 128, 150), (1819, 128, 154), (19_999, 128, 1560)]
+)
+def test_a_small_graph_has_a_batch_it_can_fill_and_enough_steps(triples, batch, steps):
+    config = make_config("satkgc", graph="mine", triples=triples)
+    assert (config.applied, config.sampling.batch_size, config.total_steps(triples)) == ("small", batch, steps)
+    assert config.sampling.triples <= triples
+
+
+def test_settings_for_small_graphs_give_way_to_all_others(tmp_path):
+    assert make_config("satkgc", graph="mine", triples=20_000) == make_config("satkgc")
+    assert make_config("satkgc", graph="UMLS", triples=5_216) == make_config("satkgc", graph="UMLS")
+    assert (
+        make_config("satkgc", graph="mine", triples=500, overrides={"sampling.batch_size": 64}).sampling.triples == 32
+    )
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "satkgc"\n[sampling]\nbatch_size = 32\n[training]\nepochs = 2\n')
+    own = make_config(mine, graph="mine", triples=500)
+    assert (own.sampling.batch_size, own.training.epochs, own.training.learning_rate) == (32, 2.0, 2e-4)
+    large = make_config("satkgc", graph="mine", triples=500, overrides={"encoder.backbone": "some/large-one"})
+    assert large.training.learning_rate == make_config("satkgc").training.learning_rate
+
+
 def test_an_unknown_recipe_names_the_nearest():
     with pytest.raises(SatkgcError, match="did you mean satkgc"):
         make_config("satkg")

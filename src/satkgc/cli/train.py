@@ -92,7 +92,8 @@ def _show(kg: str, recipe: str | None, overrides: dict[str, object], plain: bool
     from satkgc.training.settings import flat
 
     graph = KnowledgeGraph.load(kg)
-    config = make_config(recipe or "satkgc", graph=None if plain else graph.name, overrides=overrides)
+    given = (None, None) if plain else (graph.name, len(graph.train))
+    config = make_config(recipe or "satkgc", graph=given[0], triples=given[1], overrides=overrides)
     for name, value in flat(asdict(config)).items():
         print(f"{name} = {'none' if value is None else value}")
     print(f"# {config.total_steps(len(graph.train)):,} steps on {graph!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from satkgc.training.config import Config
 from satkgc.training.settings import Tree, build, check, merge, parse
 
 FOLDER = Path(__file__).parent / "recipes"
+SMALL = 20_000  # training triples; fewer are a small graph
 
 
 def recipe_names() -> list[str]:
@@ -26,12 +28,15 @@ def make_config(
     recipe: str | os.PathLike[str] = "satkgc",
     *,
     graph: str | None = None,
+    triples: int | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
     """A recipe, by name or TOML file; over it the settings for the graph of this name, if any; over both `overrides`.
 
     `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. One of
     `training.epochs` stands before the `training.steps` of a recipe. Pass no `graph` to leave the settings for it out.
+    With `triples`, the size of the training graph, one that has no settings of its own and is small gets those for
+    small graphs, except where a recipe file of the user's says otherwise.
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
     if "training.epochs" in overrides:
@@ -45,7 +50,23 @@ def make_config(
         if (FOLDER / f"{name}.toml").is_file():
             tree = merge(merge(tree, _whole(_line(name))), {"applied": graph})
             break
+    else:
+        if triples is not None and 0 < triples < SMALL:
+            small = _small(triples)
+            if overrides.get("encoder.backbone", tree.get("encoder", {}).get("backbone", "minilm")) != "minilm":
+                del small["training"]["learning_rate"]
+            tree = merge(merge(tree, small), {**own_settings(recipe), "applied": "small"})
     return build(Config, merge(tree, parse(Config, overrides)))
+
+
+def _small(triples: int) -> Tree:
+    """The settings for a small graph: sizes/small.toml, a batch that it can fill, and no fewer steps than it takes."""
+    tree = _whole(_line("graphs/sizes/small"))
+    sampling, training = dict(tree["sampling"]), dict(tree["training"])
+    sampling["batch_size"] = min(sampling["batch_size"], 2 * triples)
+    least = training.pop("steps") / max(1, triples // sampling["batch_size"])
+    training["epochs"] = max(training["epochs"], float(math.ceil(least)))
+    return tree | {"sampling": sampling, "training": training}
 
 
 def own_settings(recipe: str) -> Tree:

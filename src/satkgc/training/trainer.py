@@ -90,7 +90,8 @@ def train_or_stop(
         config, changed = _resumed_config(old, recipe, overrides or {})
     else:
         kg = kg if isinstance(kg, KnowledgeGraph) else KnowledgeGraph.load(kg)
-        config = make_config(recipe or "satkgc", graph=kg.name if graph_settings else None, overrides=overrides)
+        given = (kg.name, len(kg.train)) if graph_settings else (None, None)
+        config = make_config(recipe or "satkgc", graph=given[0], triples=given[1], overrides=overrides)
         changed = []
     ranks = Ranks.join(config.training.device)
     display = Display(ranks.first)
@@ -165,7 +166,8 @@ def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
 
 
 def _described(config: Config) -> str:
-    laid = f", with the settings for {config.applied} laid over it" if config.applied != "none" else ""
+    applied = "small graphs" if config.applied == "small" else config.applied
+    laid = f", with the settings for {applied} laid over it" if applied != "none" else ""
     return f"recipe {config.recipe}{laid}"
 
 
@@ -180,7 +182,10 @@ def _resumed_config(old: Run, recipe: str | None, overrides: Mapping[str, Any]) 
     before = asdict(old.config)
     written: Mapping[str, Any] = {}
     if recipe is not None and (own := flat(own_settings(recipe))):  # a file of the user's, who may have changed it
-        now = make_config(recipe, graph=old.config.applied)  # "none" is no graph's name
+        # "none" and "small" are no graphs' names.
+        now = make_config(
+            recipe, graph=old.config.applied, triples=len(old.kg.train) if old.config.applied == "small" else None
+        )
         written = {name: value for name, value in flat(asdict(now)).items() if name in own}
     config = build(Config, merge(before, parse(Config, {**written, **overrides})))
     after, changed = flat(asdict(config)), []
