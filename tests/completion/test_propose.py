@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from graphs import graph_of
 from satkgc.completion import propose as module
 from satkgc.completion.propose import Best
 from satkgc.completion.triples_out import COLUMNS, iri
@@ -65,6 +66,38 @@ def test_the_best_missing_triples_of_some_relations(completer, expected, tmp_pat
     assert list(tmp_path.iterdir()) == [out]
     # Asked for more than there are, it gives them all.
     assert completer.propose(tmp_path / "all.tsv", n=10**6, relations=["near", "born_in"]) == len(expected)
+
+
+def test_who_has_the_one_answer_of_a_relation_gets_no_second(completer, tmp_path, monkeypatch):
+    near = completer.kg.relations.ids.to_pylist().index("near")
+    monkeypatch.setattr(module, "single_answered", lambda kg: {near})  # as if it gave each head one tail
+    completer.propose(tmp_path / "some.tsv", n=10**6, relations=["near"])
+    triples = [triple for split in ("train", "valid", "test") for triple in completer.kg.split(split).tolist()]
+    complete = {f"Q{h}" for h, r, _ in triples if r == near}
+    expected = {
+        (answer.id, "near", f"Q{tail}"): answer.probability
+        for tail in sorted({t for _, r, t in triples if r == near})
+        for answer in completer.heads("near", f"Q{tail}", k=50, drop_known=True)
+        if answer.id not in complete
+    }
+    rows = read(tmp_path / "some.tsv")
+    found = {(row["head"], row["relation"], row["tail"]): float(row["probability"]) for row in rows}
+    assert found == pytest.approx(expected, rel=0.02, abs=1e-5)
+    assert found
+    both = completer.propose(tmp_path / "all.tsv", n=10**6, relations=["near"], second_answers=True)
+    assert both > len(found)
+
+
+def test_which_relations_have_one_answer():
+    one_tail = [(i, 0, 40 + i % 3) for i in range(30)]  # thirty heads, three tails
+    nearly = [(i, 1, 40) for i in range(39)] + [(0, 1, 41)]  # one head of 39 has a second
+    often = [(i, 2, 40 + j) for i in range(20) for j in range(1 + i % 2)]
+    rare = [(i, 3, 45) for i in range(4)]
+    again = [(5, 0, 42)]  # in another split, and known from train
+    kg = graph_of(one_tail + nearly + often + rare, 50, 4, valid=again, test=again)
+    assert module.single_answered(kg) == {0, 1}
+    # Asked the other way round, a relation of one head to each tail.
+    assert module.single_answered(graph_of([(t, 0, h) for h, _, t in one_tail], 50)) == {1}
 
 
 def test_the_whole_graph_and_a_least_probability(completer, expected, tmp_path):

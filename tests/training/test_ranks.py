@@ -25,7 +25,7 @@ def test_alone_everything_is_ones_own():
 def test_devices(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert Ranks.join("auto").device == Ranks.join("cpu").device == torch.device("cpu")
-    with pytest.raises(SatkgcError, match=r"training.device is 'cuda', and no GPU was found"):
+    with pytest.raises(SatkgcError, match=r"the device is 'cuda:0', and no GPU was found"):
         Ranks.join("cuda")
-    with pytest.raises(SatkgcError, match=r"training.device is 'toaster'; set it to auto, cpu or cuda"):
+    with pytest.raises(SatkgcError, match=r"unknown device 'toaster'; set it to auto, cpu or cuda"):
         Ranks.join("toaster")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from satkgc.cli.notes import note_unfinished
 from satkgc.errors import SatkgcError
+from satkgc.output import ready
 
 if TYPE_CHECKING:
     from satkgc.completion import Answer
@@ -102,6 +104,9 @@ def complete(
     if questions is not None:
         if head or relation or tail or new_name or new_description or new_fact or new_side:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
+        if out is not None:
+            ready(out)
+        note_unfinished(run)
         _answer_file(Completer.load(run, device), questions, out, narrow)
         return
     if out is not None:
@@ -117,6 +122,7 @@ def complete(
         what = "--new-fact" if new_fact else "--new-description" if new_description else "--new-side"
         raise SatkgcError(f"{what} without --new-name", remedy="name the new entity that it says something of")
     question = Question(**parts, **narrow)
+    note_unfinished(run)
     completer = Completer.load(run, device)
     if new_fact and not completer.asker.texts.config.names_neighbours(new_description):
         why = "this run names no neighbours in such a text: the facts are known answers and no more"
@@ -137,9 +143,18 @@ def propose(
     precision: Annotated[
         float | None, typer.Option(help="Only above the probability that had this precision on validation questions.")
     ] = None,
+    second_answers: Annotated[
+        bool, typer.Option("--second-answers", help="Also where a relation has one answer, and an entity has it.")
+    ] = False,
     device: Device = "cpu",
 ) -> None:
     """Propose the most likely triples that the graph does not hold, over the whole graph or some relations.
+
+    A relation that gives 95 % of its heads one tail, such as a date of birth, is taken to have no second one, and
+    likewise for heads: only entities without an answer get one. --second-answers leaves this out.
+
+    Probabilities are measured on questions that have a missing answer. Of all questions some have none, so the share of
+    right proposals is lower than they say; look at a sample before you trust a threshold.
 
     A proposal that was stopped goes on where it was when the same command is given again.
 
@@ -151,12 +166,14 @@ def propose(
     """
     from satkgc.completion import Completer
 
+    ready(out)
+    note_unfinished(run)
     completer = Completer.load(run, device)
     if precision is not None:
         if completer.asker.calibration is None:
             raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
         min_probability = max(min_probability or 0.0, completer.asker.calibration.threshold(precision))
-    count = completer.propose(out, n, relation or None, min_probability)
+    count = completer.propose(out, n, relation or None, min_probability, second_answers=second_answers)
     typer.echo(f"{out}: {count:,} triples")
 
 

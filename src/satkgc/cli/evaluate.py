@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from satkgc.cli.notes import note_unfinished
 from satkgc.errors import SatkgcError
+from satkgc.output import ready
 
 
 def register(app: typer.Typer) -> None:
@@ -57,8 +59,9 @@ def evaluate(
     if split not in ("test", "valid"):
         raise SatkgcError(f"unknown split {split!r}", remedy="choose test or valid")
     opened = Run.load(run)
-    if not opened.finished:
-        typer.echo(f"{run} is not finished: these are figures of the weights it has so far", err=True)
+    note_unfinished(run)
+    if ranks is not None:
+        ready(ranks)
     changes = {**_candidates(candidates), **_rerank(rerank), "ties": ties, "memory_mib": memory_mib}
     config = replace(opened.config.evaluation, **{name: value for name, value in changes.items() if value is not None})
     report = opened.evaluate(split, config, device=device, progress=True)

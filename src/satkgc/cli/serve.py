@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from satkgc.cli.notes import note_unfinished
 from satkgc.errors import SatkgcError
 
 
@@ -38,5 +40,7 @@ def serve(
         if (error.name or "").partition(".")[0] in {"fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette"}:
             raise SatkgcError("the service needs FastAPI and uvicorn", remedy="pip install 'satkgc[serve]'") from None
         raise
+    with suppress(SatkgcError):  # what is no run the service refuses itself
+        note_unfinished(run)
     settings = Settings(host, port, token.strip() or None)
     server.serve(run, settings if batching else settings.without_batching(), open_page=open_page)

@@ -27,6 +27,7 @@ from satkgc.completion.prepare import IndexKind, index_checksum, is_prepared, op
 from satkgc.completion.propose import propose
 from satkgc.kg import KnowledgeGraph
 from satkgc.training import Run
+from satkgc.training.ranks import find_device
 
 
 class Completer:
@@ -40,7 +41,7 @@ class Completer:
     def load(cls, run: str | Path, device: str = "cpu") -> Completer:
         """Open a run folder; what it needs to answer is made on the first call and kept in it."""
         loaded = Run.load(run)
-        towers = loaded.towers(device)
+        towers = loaded.towers(find_device(device))
         parts = loaded.folder, loaded.kg, towers, loaded.texts(towers)
         return cls(open_prepared(*parts) if is_prepared(loaded.folder) else prepare(*parts), loaded.folder)
 
@@ -48,7 +49,7 @@ class Completer:
     def prepare(cls, run: str | Path, device: str = "cpu", index: IndexKind = "exact") -> dict[str, Any]:
         """Make entity vectors, index and calibration anew; tells what was measured."""
         loaded = Run.load(run)
-        towers = loaded.towers(device)
+        towers = loaded.towers(find_device(device))
         asker = prepare(loaded.folder, loaded.kg, towers, loaded.texts(towers), index)
         facts: dict[str, Any] = {"entities": len(asker.vectors), "dim": asker.vectors.dim, "index": index}
         if isinstance(asker.index, FaissIndex):
@@ -93,14 +94,17 @@ class Completer:
         n: int = 1000,
         relations: Sequence[str] | None = None,
         min_probability: float | None = None,
+        second_answers: bool = False,
     ) -> int:
         """Write the `n` most likely missing triples of the graph, or of some relations, to .tsv, .csv, .parquet or .nt.
 
-        A call that was stopped goes on where it was when it is made again. Returns how many were written.
+        Where a relation gives nearly every entity one answer, those that have it get no second one, unless
+        `second_answers` are wanted. A call that was stopped goes on where it was when it is made again. Returns how
+        many were written.
         """
         chosen = None if relations is None else [self.asker.names.relation(r) for r in relations]
         signature = index_checksum(self.run)
-        return propose(self.asker, Path(out), n, chosen, min_probability, signature)
+        return propose(self.asker, Path(out), n, chosen, min_probability, signature, second_answers)
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""

@@ -57,7 +57,7 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
         draw_reliability(asker.calibration, run / "reliability.png")
         report(asker.calibration, run / "README.md")
     part = folder / "index.json.part"
-    part.write_text(json.dumps({**belongs, "kind": kind}, indent=2) + "\n")
+    part.write_text(json.dumps({**belongs, "kind": kind, "calibrated": asker.calibration is not None}, indent=2) + "\n")
     os.replace(part, folder / "index.json")
     return asker
 
@@ -76,19 +76,25 @@ def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -
     """Open what `prepare` wrote, if it belongs to this run's model and graph."""
     folder = run / "index"
     facts = _facts(folder / "index.json")
-    vectors = Vectors.open(folder / "entities.npy")
+    anew = f"make it anew with `satkgc prepare {run}`"
+    stored = run / "calibration.json"
+    try:
+        vectors = Vectors.open(folder / "entities.npy")
+        search = EntitySearch.open(folder, kg.entities, kg.adjacency.degree)
+        if facts.get("calibrated") and not stored.is_file():
+            raise FileNotFoundError(f"no {stored.name}")
+    except (OSError, ValueError) as error:
+        raise SatkgcError(f"the index is damaged ({error})", where=folder, remedy=anew) from error
     wrong = [name for name, value in _belongs_to(run, kg, towers).items() if facts.get(name) != value]
     if wrong or vectors.parts[0].shape != (kg.num_entities, towers.dim):
         raise SatkgcError(
             f"the index does not belong to this run's {'model' if 'model' in wrong else 'graph'}",
             where=folder,
-            remedy=f"make it anew with `satkgc prepare {run}`",
+            remedy=anew,
         )
-    search = EntitySearch.open(folder, kg.entities, kg.adjacency.degree)
     index: Index = ExactIndex(vectors, str(towers.device))
     if facts.get("kind") == "faiss":
         index = FaissIndex.open(folder, vectors)
-    stored = run / "calibration.json"
     calibration = Calibration.load(stored) if stored.is_file() else None
     return Asker(Names(kg, search), towers, texts, vectors, index, calibration)
 

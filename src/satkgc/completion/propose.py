@@ -16,11 +16,14 @@ from satkgc.completion.calibration import RIVALS
 from satkgc.completion.triples_out import Row, check_ending, write_triples
 from satkgc.completion.vectors import Float32
 from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
 from satkgc.progress import progress_bar
 
 BATCH = 1024  # questions asked at once
+SINGLE = 0.95  # share of a relation's entities that have one answer, from which on it is taken to give no more
+FEW = 10  # with fewer entities than this there is no telling
 SAVE_SECONDS = 15.0  # between two notes of how far it got
 MOST = 10_000_000  # triples kept: what fits into memory with ease
 
@@ -51,11 +54,13 @@ def propose(
     relations: Sequence[int] | None = None,
     min_probability: float | None = None,
     signature: str = "",
+    second_answers: bool = False,
 ) -> int:
     """Write the `n` most likely triples that the graph does not hold; returns how many there are.
 
     For every chosen relation, tails are asked for of each entity that is its head somewhere, and heads of each that is
-    its tail somewhere. How far it got is kept beside the output, so that a call that was stopped goes on.
+    its tail somewhere; without `second_answers`, not of those that have the one answer that such a relation gives. How
+    far it got is kept beside the output, so that a call that was stopped goes on.
     """
     check_ending(out)
     if not 1 <= n <= MOST:
@@ -66,15 +71,25 @@ def propose(
         raise SatkgcError("this run has no probabilities", remedy="leave the least probability out")
     size = asker.kg.num_relations
     chosen = range(size) if relations is None else sorted(set(relations))
-    work = [(d, start) for r in chosen for d in (r, r + size) for start in range(0, len(_askers(asker, d)), BATCH)]
-    asked = json.dumps({"run": signature, "n": n, "relations": list(chosen), "least": min_probability, "batch": BATCH})
+    single = set() if second_answers else single_answered(asker.kg)
+    work = [
+        (d, start)
+        for r in chosen
+        for d in (r, r + size)
+        if d not in single  # whoever is asked has an answer
+        for start in range(0, len(_askers(asker, d)), BATCH)
+    ]
+    settings = {"run": signature, "n": n, "relations": list(chosen), "least": min_probability, "batch": BATCH}
+    asked = json.dumps(settings | {"second_answers": second_answers})
     state = _State(out.with_name(out.name + ".state.npz"), asked)
     done, best = state.open()
     with progress_bar() as bar:
         task = bar.add_task("proposing", total=len(work), completed=done)
         saved = time.monotonic()
         for directed, start in work[done:]:
-            best = _ask(asker, directed, start, best, n, min_probability)
+            other = (directed + size) % (2 * size)
+            complete = _askers(asker, other) if other in single else None
+            best = _ask(asker, directed, start, best, n, min_probability, complete)
             done += 1
             bar.advance(task)
             if time.monotonic() - saved > SAVE_SECONDS:
@@ -91,7 +106,23 @@ def _askers(asker: Asker, directed: int) -> Int32:
     return asker.names.members(directed % size, "head" if directed < size else "tail", None)
 
 
-def _ask(asker: Asker, directed: int, start: int, best: Best, n: int, least: float | None) -> Best:
+def single_answered(kg: KnowledgeGraph) -> set[int]:
+    """The directed relations that have one answer for nearly every entity that has any."""
+    known = np.concatenate([kg.train, kg.valid, kg.test]).astype(np.int64)
+    found: set[int] = set()
+    for shift, asked, answer in ((0, 0, 2), (kg.num_relations, 2, 0)):
+        triples = np.unique(known[:, [1, asked, answer]], axis=0)
+        pairs, answers = np.unique(triples[:, :2], axis=0, return_counts=True)
+        entities = np.bincount(pairs[:, 0], minlength=kg.num_relations)
+        single = np.bincount(pairs[:, 0], weights=answers == 1, minlength=kg.num_relations)
+        found |= set((np.flatnonzero((entities >= FEW) & (single >= SINGLE * entities)) + shift).tolist())
+    return found
+
+
+def _ask(
+    asker: Asker, directed: int, start: int, best: Best, n: int, least: float | None, complete: Int32 | None
+) -> Best:
+    """`complete` are entities that have an answer already and cannot be one again."""
     size = asker.kg.num_relations
     queries = [(int(entity), directed) for entity in _askers(asker, directed)[start : start + BATCH]]
     rivals = asker.rivals(queries, asker.encode(queries))
@@ -104,6 +135,8 @@ def _ask(asker: Asker, directed: int, start: int, best: Best, n: int, least: flo
         worth = asker.calibration.probability(scores, scores, True).astype(np.float32)
     floor = best.worth[-1] if len(best.worth) == n else -np.inf
     keep = np.isfinite(scores) & (worth >= floor) & (worth >= (-np.inf if least is None else least))
+    if complete is not None:
+        keep &= ~np.isin(ids, complete)
     row, column = np.nonzero(keep)
     subject = np.array([entity for entity, _ in queries], np.int32)[row]
     relation = np.full(len(row), directed % size, np.int32)

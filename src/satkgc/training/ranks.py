@@ -16,6 +16,19 @@ from satkgc.errors import SatkgcError
 BUCKET = 1 << 24  # elements of gradient sent at once: 64 MiB
 
 
+def find_device(name: str) -> torch.device:
+    """A device by name; "auto" is the GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        found = torch.device(name)
+    except RuntimeError as error:
+        raise SatkgcError(f"unknown device {name!r}", remedy="set it to auto, cpu or cuda") from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise SatkgcError(f"the device is {name!r}, and no GPU was found", remedy="set it to cpu")
+    return found
+
+
 @dataclass(frozen=True)
 class Ranks:
     """This process among those that `torchrun` started; alone, every method returns what it was given."""
@@ -28,15 +41,8 @@ class Ranks:
     def join(cls, device: str) -> Ranks:
         """Find this process's device and, under torchrun, the other processes."""
         world, local = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_RANK", 0))
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            found = torch.device(f"cuda:{local}" if device == "cuda" else device)
-        except RuntimeError as error:
-            raise SatkgcError(f"training.device is {device!r}", remedy="set it to auto, cpu or cuda") from error
+        found = find_device(f"cuda:{local}" if device == "cuda" else device)
         if found.type == "cuda":
-            if not torch.cuda.is_available():
-                raise SatkgcError(f"training.device is {device!r}, and no GPU was found", remedy="set it to cpu")
             torch.cuda.set_device(found)
         if world > 1 and not dist.is_initialized():
             # Others wait while the first validates, which takes long on a large graph.

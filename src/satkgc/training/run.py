@@ -17,6 +17,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from satkgc import output
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
@@ -145,8 +146,7 @@ class Run:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep a run folder to this process; the lock goes with the process, however it ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")
+    lock = FileLock(output.folder(folder) / ".lock")
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
