@@ -166,3 +166,30 @@ def test_an_unfinished_answer_file_is_not_left_behind(prepared, tmp_path, monkey
     command = ["complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
     assert "q.tsv:2: unknown entity 'nobody here'" in refused(monkeypatch, capsys, *command)
     assert [p.name for p in tmp_path.iterdir()] == ["q.tsv"]
+
+
+def test_what_is_missing_of_an_index_and_wrong_devices_are_one_line(run_copy, monkeypatch, capsys):
+    asked = ["complete", run_copy, "--head", "Q1", "--relation", "near"]
+    assert "unknown device 'gpu'; set it to auto, cpu or cuda" in refused(
+        monkeypatch, capsys, *asked, "--device", "gpu"
+    )
+    for file in ("index/entities.npy", "index/names.npy", "calibration.json"):
+        whole = (run_copy / file).read_bytes()
+        (run_copy / file).unlink()
+        assert "the index is damaged (" in refused(monkeypatch, capsys, *asked)
+        if file == "index/entities.npy":
+            (run_copy / file).write_bytes(whole[:-100])
+            assert "make it anew with `satkgc prepare" in refused(monkeypatch, capsys, *asked)
+        (run_copy / file).write_bytes(whole)
+    assert run(*asked).exit_code == 0
+
+
+def test_folders_to_write_in_are_made_and_files_in_their_place_refused(prepared, tmp_path, monkeypatch, capsys):
+    (tmp_path / "q.tsv").write_text("Q1\tnear\t?\n")
+    run("complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a" / "b" / "answers.jsonl")
+    assert len((tmp_path / "a" / "b" / "answers.jsonl").read_text().splitlines()) == 1
+    run("propose", prepared, tmp_path / "c" / "some.tsv", "--n", "3")
+    assert (tmp_path / "c" / "some.tsv").exists()
+    for out in (tmp_path / "q.tsv" / "some.tsv", tmp_path / "a"):
+        refusal = refused(monkeypatch, capsys, "propose", prepared, out, "--n", "3")
+        assert "there is a file of this name" in refusal or "this is a folder" in refusal

@@ -48,6 +48,7 @@ def test_import_maps_columns_and_splits_by_the_seed(tables: list[str], tmp_path:
     assert (graph.name, graph.entities.name(1), graph.entities.description(2)) == ("people", "Ben", "a queen")
     run("import", source, str(tmp_path / "split"), *options, "--valid", "0", "--test", "0.2", "--seed", "1")
     assert len(KnowledgeGraph.load(tmp_path / "split").test) == 1
+    assert KnowledgeGraph.load(tmp_path / "split").name == "split"  # the folder's name, where none is given
 
 
 def test_inspect_describes_a_source_as_it_is(tables: list[str], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -17,9 +18,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(monkeypatch, stream, first=True):
+def shown(monkeypatch, stream, first=True, columns=200):
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     display = Display(first)
     display.start(3, 10)
@@ -35,6 +36,15 @@ def test_a_terminal_shows_the_numbers(monkeypatch):
     for part in ("loss 1.250", "lr 5.0e-05", "τ 0.0500", "β 1.0e-04", "4,321 triples/s", "wait 2%", "5/10", "ETA"):
         assert part in text
     assert "[step 5] validation" in text
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_a_narrow_terminal_keeps_steps_and_times(monkeypatch, columns):
+    last = shown(monkeypatch, Terminal(), columns=columns).split("training ")[-1]
+    assert "5/10" in last
+    assert re.search(r"0:00:0\d.* ETA .*(-:--:--|0:00:\d\d)", last)
+    assert "loss 1.250" in last
+    assert "…" not in last
 
 
 @pytest.mark.parametrize(("first", "expected"), [(True, "[step 5] validation\n"), (False, "")])

@@ -26,6 +26,13 @@ def test_a_signal_sets_a_wish_and_handlers_come_back(number):
     assert signal.getsignal(number) == before
 
 
+def test_the_wish_is_acknowledged_at_once():
+    said = []
+    with Interrupts(said.append):
+        send(signal.SIGINT)
+    assert said == ["SIGINT: this step ends, then the run is saved; once more stops it at once, unsaved"]
+
+
 def test_a_second_ctrl_c_stops_at_once():
     with Interrupts():
         send(signal.SIGINT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -20,6 +21,23 @@ app = typer.Typer(
 )
 for module in (kg, sample, train, evaluate, compare, complete, serve, export, reproduce):
     module.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from satkgc import __version__
+
+        print(f"satkgc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Complete knowledge graphs with fine-tuned language models."""
 
 
 def main() -> None:

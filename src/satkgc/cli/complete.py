@@ -247,13 +247,16 @@ def _show(answers: list[Answer], relations: bool) -> None:
         rows.append([str(place), a.name, a.id, chance, f"{a.score:.3f}", "yes" if a.known else ""])
     titles = ["#", "relation" if relations else "answer", "id", "probability", "score", "known"]
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
-    widths = [min(width, most) for width, most in zip(widths, (4, 40, 30, 11, 7, 5), strict=True)]
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    widths = [min(width, most) for width, most in zip(widths, (4, 40, 100, 11, 7, 5), strict=True)]
+    console = Console(width=None if sys.stdout.isatty() else sum(widths) + 2 * len(widths) + 60)
+    least = console.width - sum(widths) + widths[2] - 2 * len(widths)
+    widths[2] = min(widths[2], max(20, least))  # a longer id goes on below: it is what the next command takes
     left = console.width - sum(widths) - 2 * len(widths) - 2  # what rich's padding leaves for the description
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title, width in zip(titles, widths, strict=True):
         right = title in ("#", "probability", "score")
-        table.add_column(title, justify="right" if right else "left", no_wrap=True, width=width)
+        justify: Any = "right" if right else "left"
+        table.add_column(title, justify=justify, no_wrap=title != "id", overflow="fold", width=width)
     described = not relations and left >= len("description")
     if described:
         table.add_column("description", no_wrap=True, width=left)

@@ -20,7 +20,7 @@ Source = Annotated[
 
 # One row an option of ReadOptions: its type, and what it is for. Left out, the default of ReadOptions holds.
 READ_OPTIONS: dict[str, tuple[Any, str]] = {
-    "name": (str, "What the graph is called. (default: the name of the source)"),
+    "name": (str, "What the graph is called. (default: the name of the source; of the folder a file is imported to)"),
     "unlisted": (
         str,
         "error | add: what to do with a triple's entity or relation that is not listed. (default: error)",
@@ -98,6 +98,8 @@ def import_(
     from satkgc.kg import KnowledgeGraph, binary
 
     binary.check_free(out, overwrite=force)
+    if Path(source).is_file() and out.name:
+        options.setdefault("name", out.name)
     with _status(f"Reading {source}"):
         graph = KnowledgeGraph.load(source, **options)
     with _status(f"Writing {out}"):

@@ -41,11 +41,11 @@ Trained with satkgc {run.about["version"]} on {kg.num_entities:,} entities, {kg.
 ```python
 import satkgc
 
-completer = satkgc.Run.load("{run.folder.name}").completer()
+completer = satkgc.Run.load("{run.folder.as_posix()}").completer()
 completer.tails("some entity", "some relation", k=5)
 ```
 
-`satkgc evaluate {run.folder.name} --split test` measures it on the test triples, which training never looked at.
+`satkgc evaluate {run.folder} --split test` measures it on the test triples, which training never looked at.
 
 ## Limits
 

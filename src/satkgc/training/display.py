@@ -8,7 +8,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-COLUMNS = "loss {loss:.3f}  lr {lr:.1e}  τ {tau:.4f}  β {beta:.1e}  {rate:,.0f} triples/s  wait {wait:.0%}"
+# In the order of their worth: a narrow terminal shows the first ones.
+NUMBERS = (
+    "loss {loss:.3f}",
+    "{triples_per_second:,.0f} triples/s",
+    "lr {lr:.1e}",
+    "τ {tau:.4f}",
+    "β {beta:.1e}",
+    "wait {data_wait:.0%}",
+)
+TAKEN = 64  # columns of a terminal that bar, steps and times need
 
 
 class Display:
@@ -19,12 +28,12 @@ class Display:
         self.console = Console(file=sys.stderr, highlight=False)
         columns = [
             TextColumn("training"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=16),
             MofNCompleteColumn(),
-            TextColumn("{task.description}"),
             TimeElapsedColumn(),
             TextColumn("ETA"),
             TimeRemainingColumn(),
+            TextColumn("{task.description}"),
         ]
         self.progress = Progress(*columns, console=self.console, disable=not (first and sys.stderr.isatty()))
 
@@ -43,7 +52,12 @@ class Display:
         if record is None:
             self.progress.update(self.task, completed=done)
             return
-        text = COLUMNS.format(**record, rate=record["triples_per_second"], wait=record["data_wait"])
+        text = ""
+        for number in NUMBERS:
+            longer = f"{text}  {number.format(**record)}".strip()
+            if len(longer) > self.console.width - TAKEN:
+                break
+            text = longer
         self.progress.update(self.task, completed=done, description=text)
 
     def stop(self) -> None:

@@ -49,7 +49,7 @@ def run_loop(parts: Parts) -> str | None:
     began = saved = tick = time.perf_counter()
     parts.display.start(state.step, parts.steps)
 
-    with Interrupts() as interrupts, closing(batches):
+    with Interrupts(parts.display.say) as interrupts, closing(batches):
         for samples in batches:
             # 1. The loss of the global batch, and its gradients.
             rate = schedule(state.step, parts.steps, config.warmup_steps)
