@@ -128,7 +128,7 @@ def test_entities_are_found_and_shown_with_their_neighbours(url: str, completer)
     assert (one["total"], len(one["neighbours"])) == (3, 1)
 
 
-def test_relations_and_info_describe_the_graph(url: str) -> None:
+def test_relations_and_info_describe_the_graph(url: str, completer) -> None:  # type: ignore[no-untyped-def]
     relations = CLIENT.get(f"{url}/api/v1/relations").json()["relations"]
     assert [(r["id"], r["triples"]) for r in relations] == [("hypernym", 7), ("similar to", 4)]
     info = CLIENT.get(f"{url}/api/v1/info").json()
@@ -136,6 +136,20 @@ def test_relations_and_info_describe_the_graph(url: str) -> None:
     assert info["reads_facts"] is True  # its texts name neighbours
     assert info["calibrated"] is False  # there are no validation triples
     assert 1 <= len(info["examples"]) <= 14
+    heads = {completer.kg.entities.id(h) for h, r, _ in completer.kg.train.tolist() if r == 0}
+    assert completer.kg.relations.id(0) == "hypernym"  # the most frequent one, which the page offers first
+    assert {example["id"] for example in info["examples"]} <= heads
+
+
+def test_a_body_that_is_no_json_is_told_apart_from_one_that_is_not_sent_as_such(url: str) -> None:
+    where = f"{url}/api/v1/complete"
+    broken = CLIENT.post(where, content='{"head":', headers={"Content-Type": "application/json"})
+    assert (broken.status_code, broken.json()["error"]) == (400, "the body is no JSON, from its character 8 on")
+    plain = CLIENT.post(
+        where, content='{"head": "dog", "relation": "hypernym"}', headers={"Content-Type": "text/plain"}
+    )
+    assert plain.status_code == 422
+    assert "send it with the header Content-Type: application/json" in plain.json()["error"]
 
 
 def test_fitting_relations_are_those_of_the_nearest_entities(url: str, completer) -> None:  # type: ignore[no-untyped-def]

@@ -100,7 +100,11 @@ def _errors(app: FastAPI) -> None:
     async def bad_body(request: Request, error: RequestValidationError) -> JSONResponse:
         # Where an id or an object may stand, each is told why it is not the other: what lies deepest is what was meant.
         first = max(error.errors(), key=lambda one: len(one["loc"]))
+        if first["type"] == "json_invalid":
+            return problem(400, f"the body is no JSON, from its character {first['loc'][-1]} on")
         where = ".".join(str(part) for part in first["loc"][1:]) or "body"
+        if where == "body" and not request.headers.get("content-type", "").startswith("application/json"):
+            return problem(422, "the body is not read as JSON: send it with the header Content-Type: application/json")
         return problem(422, f"{where}: {first['msg'].removeprefix('Value error, ')}")
 
     @app.exception_handler(HTTPException)

@@ -30,9 +30,12 @@ def describe(completer: Completer) -> Info:
 
 
 def examples(completer: Completer, count: int = 7) -> list[Entity]:
-    """Entities spread over the best-connected twentieth: the very first are too general to be good questions."""
+    """Heads of the most frequent relation, which a page offers first, spread over their best-connected twentieth: the
+    very first are too general to be good questions."""
     kg = completer.kg
-    order = np.argsort(-kg.adjacency.degree, kind="stable")[: max(count, kg.num_entities // 20)]
+    frequent = np.bincount(kg.train[:, 1], minlength=1).argmax()
+    heads = np.unique(kg.train[kg.train[:, 1] == frequent, 0])
+    order = heads[np.argsort(-kg.adjacency.degree[heads], kind="stable")][: max(count, len(heads) // 20)]
     picked = order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(int)]
     of = kg.entities
     return [Entity(of.id(i), of.name(i), of.description(i), int(kg.adjacency.degree[i])) for i in picked]

@@ -7,6 +7,7 @@ head, relation, tail, or id, name, description. A column `split` divides the tri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -84,7 +85,15 @@ def _is_parquet(source: Path) -> bool:
 
 def _text(file: SourceFile) -> Delimited:
     plain = file.path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    return Delimited(file, "," if plain.endswith(".csv") else "\t")
+    return Delimited(file, _csv_delimiter(file) if plain.endswith(".csv") else "\t")
+
+
+def _csv_delimiter(file: SourceFile) -> str:
+    """A comma, or what the first line has more of outside quotes: where commas are decimal, CSV has semicolons."""
+    with file.open() as stream:
+        line = next((line for line in stream.read(1 << 16).splitlines() if line.strip()), b"")
+    plain = re.sub(rb'"[^"]*"', b"", line)
+    return max(",;\t", key=lambda mark: plain.count(mark.encode()))
 
 
 def _read_columns(
