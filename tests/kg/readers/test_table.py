@@ -101,3 +101,21 @@ def test_a_listing_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "e.tsv").write_text("entity\tan entity\tEntity\na\tAnn\t\n")  # the first id is a usual column name
     graph = forms.said(read(tmp_path / "t.tsv", ReadOptions(entities=tmp_path / "e.tsv")))
     assert graph.entities == {"entity": ("an entity", "Entity"), "a": ("Ann", "")}
+
+
+def test_ids_that_look_alike_and_those_not_listed_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = ["a,r,b", '" a ",r,b', "Göteborg,r,b", "Go\u0308teborg,r,b"]
+    (tmp_path / "t.csv").write_text("\n".join(["head,relation,tail", *rows, rows[0]]) + "\n", encoding="utf-8")
+    graph = read(tmp_path / "t.csv", ReadOptions(split="none"))
+    assert graph.num_entities == 5  # nothing is put right behind the user's back
+    assert "2 groups of several entity ids that look the same, such as 'a' and ' a '" in caplog.text
+    assert "1 duplicate triple dropped" in caplog.text
+    caplog.clear()
+    (tmp_path / "e.csv").write_text("id,name,description\na,A,x\nb,B,y\nGöteborg,G,z\n", encoding="utf-8")
+    options = ReadOptions(split="none", entities=tmp_path / "e.csv", unlisted="add", textless="allow")
+    assert read(tmp_path / "t.csv", options).num_entities == 5
+    assert "2 entity ids taken in that the listing does not have, such as ' a '" in caplog.text
+    caplog.clear()
+    (tmp_path / "fine.csv").write_text("a,r,b\nb,r,c\n")
+    read(tmp_path / "fine.csv", ReadOptions(split="none"))
+    assert caplog.text == ""

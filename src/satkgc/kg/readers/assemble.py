@@ -92,7 +92,7 @@ def finish(
     for split, rows in splits.items():
         triples[split] = distinct(rows, len(entities), len(relations))
         if dropped := len(rows) - len(triples[split]):
-            log.warning("%s: %s duplicate triples dropped from %s", name, f"{dropped:,}", split)
+            log.warning("%s: %s dropped from %s", name, counted(dropped, "duplicate triple"), split)
     graph = KnowledgeGraph.from_arrays(
         name, entities, relations, triples["train"], triples.get("valid"), triples.get("test"), held_out
     )
@@ -118,11 +118,15 @@ def _number(
         seen = pc.unique(cells)
         if ids is not None:
             new = seen.filter(pc.invert(pc.is_in(seen, ids)))
+            if len(new):
+                message = "%s taken in that the listing does not have, such as %a"
+                log.warning(message, counted(len(new), f"{kind} id"), new[0].as_py())
             names = pa.concat_arrays([names, readable_names(new)])
             descriptions = pa.concat_arrays([descriptions, blank(len(new))])
             ids = pa.concat_arrays([ids, new])
         else:
             ids, names, descriptions = seen, readable_names(seen), blank(len(seen))
+    _warn_of_likes(kind, ids)
     codes = pc.index_in(cells, value_set=ids)
     if codes.null_count:
         assert listing is not None
@@ -166,6 +170,27 @@ def check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa
     if pc.any(nameless).as_py():
         names = pc.replace_with_mask(names, nameless, readable_names(ids.filter(nameless)))
     return ids, names, descriptions
+
+
+def _warn_of_likes(kind: str, ids: pa.Array) -> None:
+    """Tell of ids that look the same and are not: with spaces around them, or letters put together differently."""
+    plain = pc.utf8_normalize(pc.utf8_trim_whitespace(ids), form="NFC")
+    if len(pc.unique(plain)) == len(ids):
+        return
+    groups = pc.value_counts(plain)
+    several = groups.filter(pc.greater(groups.field("counts"), 1))
+    alike = ids.filter(pc.equal(plain, several[0]["values"])).to_pylist()[:2]
+    log.warning(
+        "%s of several %s ids that look the same, such as %a and %a: different ones to a program",
+        counted(len(several), "group"),
+        kind,
+        *alike,
+    )
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something, in words that fit one."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _refuse_unlisted(
