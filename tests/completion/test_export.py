@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -40,11 +42,17 @@ def own_vectors(run):
     )
 
 
-@pytest.mark.parametrize("by_relation", [False, True])
-def test_strings_are_what_the_towers_read(tiny_backbone, by_relation):
+@pytest.mark.parametrize(("by_relation", "bare"), [(False, 0.0), (True, 0.0), (True, 0.2), (False, 0.2)])
+def test_strings_are_what_the_towers_read(tiny_backbone, by_relation, bare):
     tokenizer = AutoTokenizer.from_pretrained(tiny_backbone)
-    config = TextConfig(neighbour_relations=by_relation, neighbours=2, max_tokens=400)
-    kg = little_world()
+    config = TextConfig(
+        neighbour_relations=by_relation, neighbours=2, max_tokens=400, bare_share=bare, description_words=2
+    )
+    world = little_world()
+    # One entity is its own only neighbour, another has none; both read their whole description where some are bare.
+    kept = ~np.isin(world.train[:, [0, 2]], [5, 6]).any(axis=1) | (world.train[:, 0] == world.train[:, 2])
+    kg = replace(world, train=np.ascontiguousarray(world.train[kept]))
+    assert kg.train[(kg.train[:, [0, 2]] == 5).any(axis=1)][:, [0, 2]].tolist() == [[5, 5]]
     strings = list(entity_strings(kg, config, tokenizer.sep_token))
     assert any(" ; inverse " in text for text in strings) == by_relation
     read = Texts(kg, tokenizer, config).entities(range(kg.num_entities))

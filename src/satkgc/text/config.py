@@ -37,6 +37,11 @@ class TextConfig:
     relation_order: RelationOrder = "given"
     """"given": the relation's name. "leaf-first": an id like `/people/person/profession` reads from its leaf."""
 
+    @property
+    def reads_whole(self) -> bool:
+        """Whether a text that no neighbours follow reads the whole description."""
+        return self.neighbours > 0 and self.bare_share > 0
+
     def names_neighbours(self, description: str) -> bool:
         """Whether a text with this description is followed by neighbours, where there are any."""
         return self.neighbours > 0 and len(description.split()) < self.short_words

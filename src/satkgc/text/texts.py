@@ -18,7 +18,7 @@ from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig
 from satkgc.text.template import Template
 from satkgc.text.tokens import TokenBatch
-from satkgc.text.wording import entity_text, neighbours_text, relation_label, relation_text
+from satkgc.text.wording import entity_text, full_text, relation_label, relation_text
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
@@ -53,8 +53,7 @@ class Texts:
         self._one, self._two = Template.learn(tokenizer, pair=False), Template.learn(tokenizer, pair=True)
         self._has_types = "token_type_ids" in tokenizer.model_input_names
         with progress_bar() as progress:
-            self._whole = config.neighbours > 0 and config.bare_share > 0  # texts that no neighbours follow are
-            kinds = 1 + (config.neighbours > 0) + self._whole
+            kinds = 1 + (config.neighbours > 0) + config.reads_whole
             task = progress.add_task("tokenising", total=kg.num_entities * kinds)
 
             def counted(texts: Iterable[str]) -> Iterator[str]:
@@ -64,7 +63,7 @@ class Texts:
 
             short = np.zeros(kg.num_entities, np.bool_)
             texts = self._entity_texts(kg.entities, short)
-            if self._whole:  # those come after the others
+            if config.reads_whole:  # texts that no neighbours follow come after the others
                 texts = chain(texts, self._entity_texts(kg.entities, short, whole=True))
             self._texts = self._tokenise(counted(texts))
             # A name among others follows a space, which some tokenizers make part of the token.
@@ -76,7 +75,7 @@ class Texts:
         self._labels = self._tokenise(f" {label}" for label in self._label_words)
         self._marks = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
-        self._lists = short & (np.diff(self._neighbours[0]) > 0) if config.neighbours else np.zeros_like(short)
+        self._lists = short & _accompanied(self._neighbours, kg.num_entities)
         self._check_relations(kg.relations)
 
     def queries(
@@ -100,10 +99,7 @@ class Texts:
         sep = self.tokenizer.sep_token or ""
         texts = []
         for (name, description), known in zip(entities, near or ((),) * len(entities), strict=True):
-            lists = len(known) > 0 and self.config.names_neighbours(description)
-            text, _ = entity_text(name, description, self.config, sep, whole=self._whole and not lists)
-            more = neighbours_text(known, self.config, lambda d: self._label_words[d]) if lists else ""
-            texts.append(text + more)
+            texts.append(full_text(name, description, known, self.config, sep, lambda d: self._label_words[d]))
         rows = np.arange(len(texts))
         return self._assemble(self._tokenise(texts), rows, np.zeros(len(texts), np.bool_), NOBODY, rows, directed)
 
@@ -116,7 +112,7 @@ class Texts:
         lists = self._lists[entities]
         if bare is not None:
             lists &= ~bare
-        stored = np.where(lists, entities, entities + len(self._lists)) if self._whole else entities
+        stored = np.where(lists, entities, entities + len(self._lists)) if self.config.reads_whole else entities
         return self._assemble(self._texts, stored, lists, self._neighbours, entities, directed, without, by)
 
     def _assemble(
@@ -203,6 +199,15 @@ def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> _Near:
     others = np.concatenate([known.head_tails, known.tail_heads])[order]
     ptr = np.concatenate([[0], np.cumsum(degrees[0] + degrees[1])])
     return ptr.astype(np.int64), others.astype(np.int32), joined.astype(np.int32)
+
+
+def _accompanied(neighbours: _Near, entities: int) -> Any:
+    """Which entities have a neighbour other than themselves."""
+    ptr, others, _ = neighbours
+    if not len(ptr):
+        return np.zeros(entities, np.bool_)
+    owner = np.repeat(np.arange(entities, dtype=np.int32), np.diff(ptr))
+    return np.bincount(owner[others != owner], minlength=entities) > 0
 
 
 def _strings(column: Any) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from satkgc.text.config import TextConfig
@@ -30,6 +30,20 @@ def entity_text(name: str, description: str, config: TextConfig, sep: str, whole
     if name and text.startswith(name) and not rest[:1].isalnum():
         text = rest.strip()
     return f"{name}: {text}".strip(), short
+
+
+def full_text(
+    name: str,
+    description: str,
+    near: Sequence[tuple[int, str]],
+    config: TextConfig,
+    sep: str,
+    label: Callable[[int], str],
+) -> str:
+    """An entity's text, and what follows it of its neighbours: directed relations and names, in order."""
+    lists = len(near) > 0 and config.names_neighbours(description)
+    text, _ = entity_text(name, description, config, sep, whole=config.reads_whole and not lists)
+    return text + neighbours_text(near, config, label) if lists else text
 
 
 def neighbours_text(near: Iterable[tuple[int, str]], config: TextConfig, label: Callable[[int], str]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from satkgc.kg import KnowledgeGraph
 from satkgc.text import TextConfig
-from satkgc.text.wording import entity_text, neighbours_text, relation_label, relation_text
+from satkgc.text.wording import full_text, relation_label, relation_text
 
 
 def entity_strings(
@@ -22,10 +22,8 @@ def entity_strings(
         return relation_label(kg.relations.id(relation), kg.relations.name(relation), inverse)
 
     for entity in range(start, stop):
-        text, short = entity_text(kg.entities.name(entity), kg.entities.description(entity), config, sep)
-        if short:
-            text += neighbours_text(_near(kg, config, entity), config, label)
-        yield text
+        near = list(_near(kg, config, entity)) if config.neighbours else []
+        yield full_text(kg.entities.name(entity), kg.entities.description(entity), near, config, sep, label)
 
 
 def relation_strings(kg: KnowledgeGraph, config: TextConfig) -> list[str]:
