@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +28,28 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Load a model without being told that it lacks a pooler or has a language-model head: neither is used."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
 def load_model(source: str, config: EncoderConfig) -> Any:
     """A transformers model in float32, with the dropout asked for and without its unused pooler."""
     place, revision = _place(source, config)
     overrides = {}
     if config.dropout is not None:
         overrides = {"hidden_dropout_prob": config.dropout, "attention_probs_dropout_prob": config.dropout}
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()  # a missing pooler or language-model head is no news here
     try:
-        model = AutoModel.from_pretrained(place, revision=revision, dtype=torch.float32, **overrides)
+        with quiet():
+            model = AutoModel.from_pretrained(place, revision=revision, dtype=torch.float32, **overrides)
     except Exception as error:
         raise _unusable("model", source, place, error) from error
-    finally:
-        logging.set_verbosity(before)
     if getattr(model, "pooler", None) is not None:
         model.pooler = None
     return model

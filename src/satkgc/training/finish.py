@@ -14,6 +14,8 @@ from satkgc.training.curves import draw_curves
 from satkgc.training.loop import Parts
 from satkgc.training.run import Run, replace_folder, write_json
 
+LARGE = 100_000_000  # bytes of checkpoints that are worth a word
+
 
 def keep_model(run: Run, parts: Parts) -> None:
     """Write the best weights so far, or the last ones, to the run's model folder; they stay in the towers."""
@@ -56,6 +58,9 @@ def finish(run: Run, parts: Parts) -> None:
     card = model_card(run, metrics, state.objective)
     _write(run.folder / "README.md", card)
     write_json(run.folder / "metrics.json", metrics)  # last: it says that the run is finished
+    size = sum(file.stat().st_size for file in parts.checkpoints.folder.rglob("*") if file.is_file())
+    if size > LARGE:
+        parts.display.say(f"{parts.checkpoints.folder} holds {size / 1e9:.1f} GB that a finished run does not need")
 
 
 def _write(file: Path, text: str) -> None:

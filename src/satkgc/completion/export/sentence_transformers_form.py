@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from satkgc.completion.export.strings import entity_strings, sample_pairs
+from satkgc.encoder.backbone import quiet
 from satkgc.errors import SatkgcError
 from satkgc.training import Run
 
@@ -29,7 +30,8 @@ def write_sentence_transformers(run: Run, out: Path) -> dict[str, Any]:
         towers.tokenizer.save_pretrained(plain)
         # A pair's first text, the head, is what gets cut: the relation stays whole.
         cut = {"text": {"truncation": "only_first"}}
-        words = Transformer(str(plain), max_seq_length=config.max_tokens, processing_kwargs=cut)
+        with quiet():
+            words = Transformer(str(plain), max_seq_length=config.max_tokens, processing_kwargs=cut)
         pooling = Pooling(towers.dim, pooling_mode=towers.config.pooling)
         SentenceTransformer(modules=[words, pooling, Normalize()], device="cpu").save(
             str(out / name), create_model_card=False
@@ -45,10 +47,11 @@ def write_sentence_transformers(run: Run, out: Path) -> dict[str, Any]:
         towers.encode_entities(texts.entities(entities), progress=False),
     ]
     strings: list[Any] = [pairs, list(entity_strings(run.kg, config, sep, 0, len(entities)))]
-    there = [
-        SentenceTransformer(str(out / name), device="cpu").encode(given, show_progress_bar=False)
-        for name, given in zip(("query", "entity"), strings, strict=True)
-    ]
+    with quiet():
+        there = [
+            SentenceTransformer(str(out / name), device="cpu").encode(given, show_progress_bar=False)
+            for name, given in zip(("query", "entity"), strings, strict=True)
+        ]
     error = max(float(np.abs(a - b).max()) for a, b in zip(here, there, strict=True))
     if error > TOLERANCE:
         raise SatkgcError(
