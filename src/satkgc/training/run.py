@@ -199,4 +199,8 @@ def _git(file: Path, *command: str) -> str:
 
 
 def _built_on() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy", "numba")}
+    found = {}
+    for name in ("torch", "transformers", "numpy", "numba"):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
