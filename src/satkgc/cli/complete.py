@@ -52,7 +52,9 @@ def complete(
         bool, typer.Option("--json", help="Print a list of {id, name, score, probability, known}.")
     ] = False,
     drop_known: Annotated[bool, typer.Option("--drop-known", help="Leave out what the graph holds already.")] = False,
-    min_probability: Annotated[float | None, typer.Option(help="Only answers at least this likely.")] = None,
+    min_probability: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Only answers at least this likely.")
+    ] = None,
     min_score: Annotated[float | None, typer.Option(help="Only answers with at least this cosine.")] = None,
     among: Annotated[list[str] | None, typer.Option(help="Only this entity; repeat it for several.")] = None,
     heads_of: Annotated[str | None, typer.Option(help="Only entities that are a head of this relation.")] = None,
@@ -139,9 +141,12 @@ def propose(
     out: Annotated[Path, typer.Argument(help="The file to write: .tsv, .csv, .parquet or .nt.", show_default=False)],
     n: Annotated[int, typer.Option("--n", "-n", help="How many triples.")] = 1000,
     relation: Annotated[list[str] | None, typer.Option(help="Only this relation; repeat it for several.")] = None,
-    min_probability: Annotated[float | None, typer.Option(help="Only triples at least this likely.")] = None,
+    min_probability: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Only triples at least this likely.")
+    ] = None,
     precision: Annotated[
-        float | None, typer.Option(help="Only above the probability that had this precision on validation questions.")
+        float | None,
+        typer.Option(min=0, max=1, help="Only above the probability that had this precision on validation questions."),
     ] = None,
     second_answers: Annotated[
         bool, typer.Option("--second-answers", help="Also where a relation has one answer, and an entity has it.")

@@ -46,6 +46,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.")
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Short for --set training.steps=N.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Short for --set training.epochs=N.")] = None,
     seed: Annotated[int | None, typer.Option(help="Short for --set training.seed=N.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that stopped, or begin it.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Leave the settings for this graph out.")] = False,
@@ -59,6 +60,7 @@ def train(
             raise SatkgcError(f"--set {assignment!r} has no value", remedy="write it as name=value")
         overrides[name.strip()] = value.strip()
     overrides |= {"training.steps": steps} if steps is not None else {}
+    overrides |= {"training.epochs": epochs} if epochs is not None else {}
     overrides |= {"training.seed": seed} if seed is not None else {}
 
     if show:
