@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import satkgc
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.cli import app, main
 from satkgc.kg import catalogue
@@ -142,3 +144,18 @@ def test_help_teaches_by_example_and_needs_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
     assert "satkgc kg import my-folder my-graph" in done.stdout
     assert "--entities-file" in done.stdout
+
+
+def test_the_version_and_a_length_in_epochs() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"satkgc {satkgc.__version__}\n"
+    shown = CliRunner().invoke(app, ["train", "wordnet-sample", "--epochs", "2", "--show"]).stdout
+    assert "training.epochs = 2.0\n" in shown
+    assert "# 102 steps on" in shown
+
+
+def test_an_imported_archive_keeps_the_name_by_which_its_settings_are_found(tmp_path: Path) -> None:
+    (tmp_path / "UMLS").mkdir()
+    (tmp_path / "UMLS" / "train.tsv").write_text("a\tr\tb\nb\tr\tc\n")
+    shutil.make_archive(str(tmp_path / "UMLS"), "gztar", tmp_path, "UMLS")
+    run("import", str(tmp_path / "UMLS.tar.gz"), str(tmp_path / "mine"), "--split", "none", "--textless", "allow")
+    assert KnowledgeGraph.load(tmp_path / "mine").name == "UMLS"

@@ -87,6 +87,9 @@ def test_what_cannot_be_compared_is_said(tmp_path, rng):
         pq.write_table(broken, tmp_path / "broken.parquet")
         with pytest.raises(SatkgcError, match="a rank is missing or less than 1"):
             compare(one, tmp_path / "broken.parquet")
+    lone = ranks_file(tmp_path / "lone.parquet", ranks[:1])
+    with pytest.raises(SatkgcError, match="fewer than two triples"):
+        compare(lone, lone)
     (tmp_path / "text.parquet").write_text("head,relation,tail\n")
     with pytest.raises(SatkgcError, match="not a Parquet file of ranks"):
         compare(one, tmp_path / "text.parquet")

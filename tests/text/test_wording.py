@@ -22,18 +22,18 @@ from satkgc.text.wording import entity_text, relation_label, relation_text
     ],
 )
 def test_name_then_description(name: str, description: str, text: str) -> None:
-    assert entity_text(name, description, TextConfig(), "[SEP]")[0] == text
+    assert entity_text(name, description, TextConfig(), "[SEP]") == text
 
 
 def test_the_papers_format_keeps_both_whole() -> None:
     config = TextConfig(entity_format="sep", description_words=2)
-    assert entity_text("Ska", "Ska is a genre", config, "[SEP]")[0] == "Ska[SEP]Ska is"
+    assert entity_text("Ska", "Ska is a genre", config, "[SEP]") == "Ska[SEP]Ska is"
 
 
 @pytest.mark.parametrize(("words", "short"), [(0, True), (19, True), (20, False), (60, False)])
 def test_short_counts_the_words_of_the_whole_description(words: int, short: bool) -> None:
     config = TextConfig(description_words=5)
-    assert entity_text("a", " ".join(["b"] * words), config, "")[1] is short
+    assert config.names_neighbours(" ".join(["b"] * words)) is short
 
 
 def test_no_text_is_followed_by_neighbours_where_none_are_to_be_named() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,9 +24,11 @@ from satkgc.cli import app
 from satkgc.encoder import Towers
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
+from satkgc.kg import KnowledgeGraph
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
+from satkgc.training.ranks import Ranks
 from satkgc.training.step import backward
 from satkgc.training.trainer import train_or_stop
 
@@ -122,6 +126,13 @@ def test_a_start_that_fails_leaves_nothing_behind(settings, tmp_path):
     with pytest.raises(SatkgcError):
         train(small_graph(), out=out, overrides=settings | {"sampling.batch_size": 1024})
     assert [file.name for file in out.iterdir()] == ["notes.txt"]
+    # A graph that lay there before is not taken for one of ours.
+    small_graph().save(tmp_path / "project" / "graph")
+    with pytest.raises(SatkgcError):
+        train(
+            tmp_path / "project" / "graph", out=tmp_path / "project", overrides=settings | {"sampling.batch_size": 1024}
+        )
+    assert len(KnowledgeGraph.load(tmp_path / "project" / "graph").train) == len(small_graph().train)
     # One that was killed before the first step may be started anew, with other settings too.
     Run.create(out, make_config("satkgc"), small_graph(), "small")
     assert train(small_graph(), out=out, overrides=settings | {"training.steps": 1}).finished
@@ -138,6 +149,17 @@ def test_only_one_process_trains_a_run(settings, tmp_path):
         finally:
             other.kill()  # the lock goes with it
     assert train(small_graph(), out=tmp_path, overrides=settings | {"training.steps": 1}).finished
+
+
+def test_a_run_that_another_process_began_meanwhile_is_not_overwritten(settings, run, tmp_path, monkeypatch):
+    def join(device):  # the other one comes, trains and goes between our first look and our lock
+        shutil.copytree(run.folder, tmp_path / "run")
+        return Ranks.join(device)
+
+    monkeypatch.setattr(trainer, "Ranks", SimpleNamespace(join=join))
+    with pytest.raises(SatkgcError, match="there is a run here already"):
+        train(small_graph(), out=tmp_path / "run", overrides=settings)
+    assert Run.load(tmp_path / "run").finished
 
 
 @pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])

@@ -171,7 +171,6 @@ def propose(
     """
     from satkgc.completion import Completer
 
-    ready(out)
     note_unfinished(run)
     completer = Completer.load(run, device)
     if precision is not None:
@@ -254,8 +253,8 @@ def _show(answers: list[Answer], relations: bool) -> None:
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
     widths = [min(width, most) for width, most in zip(widths, (4, 40, 100, 11, 7, 5), strict=True)]
     console = Console(width=None if sys.stdout.isatty() else sum(widths) + 2 * len(widths) + 60)
-    least = console.width - sum(widths) + widths[2] - 2 * len(widths)
-    widths[2] = min(widths[2], max(20, least))  # a longer id goes on below: it is what the next command takes
+    room = console.width - sum(widths) + widths[2] - 2 * len(widths)
+    widths[2] = min(widths[2], max(20, room))  # a longer id goes on below: it is what the next command takes
     left = console.width - sum(widths) - 2 * len(widths) - 2  # what rich's padding leaves for the description
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title, width in zip(titles, widths, strict=True):

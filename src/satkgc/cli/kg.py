@@ -20,7 +20,10 @@ Source = Annotated[
 
 # One row an option of ReadOptions: its type, and what it is for. Left out, the default of ReadOptions holds.
 READ_OPTIONS: dict[str, tuple[Any, str]] = {
-    "name": (str, "What the graph is called. (default: the name of the source; of the folder a file is imported to)"),
+    "name": (
+        str,
+        "What the graph is called. (default: the name of the source; of the folder that a table or RDF is imported to)",
+    ),
     "unlisted": (
         str,
         "error | add: what to do with a triple's entity or relation that is not listed. (default: error)",
@@ -96,10 +99,11 @@ def import_(
       satkgc kg import dump.nt.gz my-graph --languages de --languages en --split inductive
     """
     from satkgc.kg import KnowledgeGraph, binary
+    from satkgc.kg.readers import ARCHIVES
 
     binary.check_free(out, overwrite=force)
-    if Path(source).is_file() and out.name:
-        options.setdefault("name", out.name)
+    if Path(source).is_file() and not source.lower().endswith(ARCHIVES):  # an archive's name is that of a benchmark
+        options.setdefault("name", out.resolve().name)
     with _status(f"Reading {source}"):
         graph = KnowledgeGraph.load(source, **options)
     with _status(f"Writing {out}"):

@@ -77,12 +77,8 @@ def train(
 
 def _prepare(folder: Path, device: str) -> None:
     """Entity vectors, index and probabilities: what makes the run ready to be asked."""
-    import torch
-
     from satkgc.completion import Completer
 
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
     Completer.load(folder, device)
 
 
@@ -94,8 +90,8 @@ def _show(kg: str, recipe: str | None, overrides: dict[str, object], plain: bool
     from satkgc.training.settings import flat
 
     graph = KnowledgeGraph.load(kg)
-    given = (None, None) if plain else (graph.name, len(graph.train))
-    config = make_config(recipe or "satkgc", graph=given[0], triples=given[1], overrides=overrides)
+    name = None if plain else graph.name
+    config = make_config(recipe or "satkgc", graph=name, triples=len(graph.train), overrides=overrides)
     for name, value in flat(asdict(config)).items():
         print(f"{name} = {'none' if value is None else value}")
     print(f"# {config.total_steps(len(graph.train)):,} steps on {graph!r}")

@@ -19,6 +19,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
+from satkgc.output import ready
 from satkgc.progress import progress_bar
 
 BATCH = 1024  # questions asked at once
@@ -62,6 +63,7 @@ def propose(
     its tail somewhere; without `second_answers`, not of those that have the one answer that such a relation gives. How
     far it got is kept beside the output, so that a call that was stopped goes on.
     """
+    ready(out)
     check_ending(out)
     if not 1 <= n <= MOST:
         raise SatkgcError(f"n is {n}", remedy=f"ask for 1 to {MOST:,} triples")

@@ -42,6 +42,8 @@ def compare(first: Report | Path | str, second: Report | Path | str) -> list[Dif
     one, other = _read(first), _read(second)
     _refuse_other_questions(one, other, first, second)
     firsts, seconds = _by_triple(one), _by_triple(other)
+    if len(firsts["mrr"]) < 2:
+        raise SatkgcError("ranks of fewer than two triples are too few to compare")
     found = []
     for metric in firsts:
         test = stats.ttest_rel(seconds[metric], firsts[metric])
@@ -69,8 +71,6 @@ def _read(source: Report | Path | str) -> pa.Table:
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
         raise SatkgcError(f"no column {missing[0]}", where=source, remedy=f"it takes {', '.join(COLUMNS)}")
-    if len(table) < 2:
-        raise SatkgcError(f"{len(table)} ranks are too few to compare", where=source)
     if table["rank"].null_count or not pc.all(pc.greater_equal(table["rank"], 1)).as_py():
         raise SatkgcError("a rank is missing or less than 1", where=source)
     return table.select(list(COLUMNS)).sort_by([(name, "ascending") for name in (*TRIPLE, "asked")])

@@ -32,9 +32,8 @@ def describe(completer: Completer) -> Info:
 def examples(completer: Completer, count: int = 7) -> list[Entity]:
     """Heads of the most frequent relation, which a page offers first, spread over their best-connected twentieth: the
     very first are too general to be good questions."""
-    kg = completer.kg
-    frequent = np.bincount(kg.train[:, 1], minlength=1).argmax()
-    heads = np.unique(kg.train[kg.train[:, 1] == frequent, 0])
+    kg, names = completer.kg, completer.asker.names
+    heads = names.members(int(names.frequency.argmax()), "head", None)
     order = heads[np.argsort(-kg.adjacency.degree[heads], kind="stable")][: max(count, len(heads) // 20)]
     picked = order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(int)]
     of = kg.entities

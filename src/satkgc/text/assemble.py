@@ -61,7 +61,7 @@ def assemble(  # type: ignore[no-untyped-def]
         got = _copy(text_ids, text_ptr[stored[i]], text_ptr[stored[i] + 1], ids, types, segments[1], at, room)
         at += got
         room -= got
-        if lists[i] and max_neighbours > 0:
+        if lists[i]:
             listed = 0
             for j in range(neighbour_ptr[e], neighbour_ptr[e + 1]):
                 if room == 0 or (listed == max_neighbours and len(joined) == 0):

@@ -61,10 +61,9 @@ class Texts:
                     yield text
                     progress.advance(task)
 
-            short = np.zeros(kg.num_entities, np.bool_)
-            texts = self._entity_texts(kg.entities, short)
+            texts = self._entity_texts(kg.entities)
             if config.reads_whole:  # texts that no neighbours follow come after the others
-                texts = chain(texts, self._entity_texts(kg.entities, short, whole=True))
+                texts = chain(texts, self._entity_texts(kg.entities, whole=True))
             self._texts = self._tokenise(counted(texts))
             # A name among others follows a space, which some tokenizers make part of the token.
             names = (f" {name.strip()}" for name in _strings(kg.entities.names)) if config.neighbours else ()
@@ -75,6 +74,7 @@ class Texts:
         self._labels = self._tokenise(f" {label}" for label in self._label_words)
         self._marks = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
+        short = np.fromiter(map(config.names_neighbours, _strings(kg.entities.descriptions)), np.bool_)
         self._lists = short & _accompanied(self._neighbours, kg.num_entities)
         self._check_relations(kg.relations)
 
@@ -148,16 +148,14 @@ class Texts:
             template.after,
             template.types,
             self.config.max_tokens,
-            self.config.neighbours if len(neighbours[1]) else 0,
+            self.config.neighbours,
         )
         return TokenBatch(ids, ptr, types if self._has_types else None)
 
-    def _entity_texts(self, entities: Vocabulary, short: Any, whole: bool = False) -> Iterator[str]:
+    def _entity_texts(self, entities: Vocabulary, whole: bool = False) -> Iterator[str]:
         sep = self.tokenizer.sep_token or ""
-        both = zip(_strings(entities.names), _strings(entities.descriptions), strict=True)
-        for i, (name, description) in enumerate(both):
-            text, short[i] = entity_text(name, description, self.config, sep, whole)
-            yield text
+        for name, description in zip(_strings(entities.names), _strings(entities.descriptions), strict=True):
+            yield entity_text(name, description, self.config, sep, whole)
 
     def _tokenise(self, texts: Iterable[str], cut: bool = True) -> _Ragged:
         """Rows of tokens without special tokens; those past max_tokens are never needed where they may be cut."""

@@ -11,25 +11,24 @@ from satkgc.text.config import TextConfig
 INVERSE = "inverse "
 
 
-def entity_text(name: str, description: str, config: TextConfig, sep: str, whole: bool = False) -> tuple[str, bool]:
-    """An entity's text without neighbours, and whether neighbour names should follow it (Appendix "Input Format").
+def entity_text(name: str, description: str, config: TextConfig, sep: str, whole: bool = False) -> str:
+    """An entity's text without neighbours (Appendix "Input Format").
 
     `sep` is the tokenizer's separator, which stands between name and description in the "sep" format. A `whole` text
     reads all of the description.
     """
     name = name.strip()
     words = description.split()
-    short = config.names_neighbours(description)
     if config.description_words and not whole:
         words = words[: config.description_words]
     text = " ".join(words)
     if config.entity_format == "sep":
-        return f"{name}{sep}{text}", short
+        return f"{name}{sep}{text}"
     # "Ska is a music genre" reads "Ska: is a music genre"; "cat" is no repetition in front of "category".
     rest = text[len(name) :]
     if name and text.startswith(name) and not rest[:1].isalnum():
         text = rest.strip()
-    return f"{name}: {text}".strip(), short
+    return f"{name}: {text}".strip()
 
 
 def full_text(
@@ -42,7 +41,7 @@ def full_text(
 ) -> str:
     """An entity's text, and what follows it of its neighbours: directed relations and names, in order."""
     lists = len(near) > 0 and config.names_neighbours(description)
-    text, _ = entity_text(name, description, config, sep, whole=config.reads_whole and not lists)
+    text = entity_text(name, description, config, sep, whole=config.reads_whole and not lists)
     return text + neighbours_text(near, config, label) if lists else text
 
 

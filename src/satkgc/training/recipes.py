@@ -17,6 +17,7 @@ from satkgc.training.settings import Tree, build, check, merge, parse
 
 FOLDER = Path(__file__).parent / "recipes"
 SMALL = 20_000  # training triples; fewer are a small graph
+LEAST_STEPS = 150  # that it takes to train one, however small
 
 
 def recipe_names() -> list[str]:
@@ -51,7 +52,7 @@ def make_config(
             tree = merge(merge(tree, _whole(_line(name))), {"applied": graph})
             break
     else:
-        if triples is not None and 0 < triples < SMALL:
+        if graph is not None and triples is not None and 0 < triples < SMALL:
             small = _small(triples)
             if overrides.get("encoder.backbone", tree.get("encoder", {}).get("backbone", "minilm")) != "minilm":
                 del small["training"]["learning_rate"]
@@ -62,11 +63,11 @@ def make_config(
 def _small(triples: int) -> Tree:
     """The settings for a small graph: sizes/small.toml, a batch that it can fill, and no fewer steps than it takes."""
     tree = _whole(_line("graphs/sizes/small"))
-    sampling, training = dict(tree["sampling"]), dict(tree["training"])
+    sampling, training = tree["sampling"], tree["training"]
     sampling["batch_size"] = min(sampling["batch_size"], 2 * triples)
-    least = training.pop("steps") / max(1, triples // sampling["batch_size"])
-    training["epochs"] = max(training["epochs"], float(math.ceil(least)))
-    return tree | {"sampling": sampling, "training": training}
+    epochs = math.ceil(LEAST_STEPS / max(1, triples // sampling["batch_size"]))
+    training["epochs"] = max(training["epochs"], float(epochs))
+    return tree
 
 
 def own_settings(recipe: str) -> Tree:

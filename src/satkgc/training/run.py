@@ -152,7 +152,7 @@ def alone(folder: Path) -> Iterator[None]:
     except Timeout as error:
         remedy = "wait for it, end it, or choose another --out"
         raise SatkgcError("another process is training this run", where=folder, remedy=remedy) from error
-    except NotImplementedError:  # a file system without locks
+    except NotImplementedError:  # so filelock before 4 says of a file system without locks
         pass
     try:
         yield

@@ -78,20 +78,16 @@ def train_or_stop(
     if out is None and not isinstance(kg, KnowledgeGraph):
         kg = KnowledgeGraph.load(kg)  # its name makes the folder's
     folder = Path(out or f"runs/{kg.name}-{Path(recipe or 'satkgc').stem}")  # type: ignore[union-attr]
-    old = Run.load(folder) if (folder / "config.json").exists() else None
-    if old is not None and not old.began:  # a start that was killed: there is nothing to go on with
-        old = None
-    if old is not None and not resume:
-        raise SatkgcError(
-            "there is a run here already", where=folder, remedy="go on with --resume, or choose another --out"
-        )
+    old = _begun(folder)
     if old is not None:
+        if not resume:
+            raise _taken(folder)
         _refuse_other_graph(kg, source, old)
         config, changed = _resumed_config(old, recipe, overrides or {})
     else:
         kg = kg if isinstance(kg, KnowledgeGraph) else KnowledgeGraph.load(kg)
-        given = (kg.name, len(kg.train)) if graph_settings else (None, None)
-        config = make_config(recipe or "satkgc", graph=given[0], triples=given[1], overrides=overrides)
+        name = kg.name if graph_settings else None
+        config = make_config(recipe or "satkgc", graph=name, triples=len(kg.train), overrides=overrides)
         changed = []
     ranks = Ranks.join(config.training.device)
     display = Display(ranks.first)
@@ -99,6 +95,9 @@ def train_or_stop(
         if ranks.first:
             if old is None:
                 assert isinstance(kg, KnowledgeGraph)
+                if _begun(folder) is not None:  # by another process, before this one had the folder to itself
+                    raise _taken(folder)
+                ours = not (folder / "graph").exists()
                 Run.create(folder, config, kg, source)
             elif changed:
                 Run(folder, config, old.about).write_config()
@@ -118,8 +117,20 @@ def train_or_stop(
                 raise
             raise SatkgcError("the disk is full; the checkpoints are intact", where=folder, remedy=MAKE_ROOM) from error
         finally:
-            if ranks.first and old is None and not run.began:
+            if ranks.first and old is None and ours and not run.began:
                 run.discard()  # it failed before anything was learnt
+
+
+def _begun(folder: Path) -> Run | None:
+    """The run that a folder holds; a start that was killed left nothing to go on with, and is none."""
+    run = Run.load(folder) if (folder / "config.json").exists() else None
+    return run if run is not None and run.began else None
+
+
+def _taken(folder: Path) -> SatkgcError:
+    return SatkgcError(
+        "there is a run here already", where=folder, remedy="go on with --resume, or choose another --out"
+    )
 
 
 def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
@@ -182,10 +193,8 @@ def _resumed_config(old: Run, recipe: str | None, overrides: Mapping[str, Any]) 
     before = asdict(old.config)
     written: Mapping[str, Any] = {}
     if recipe is not None and (own := flat(own_settings(recipe))):  # a file of the user's, who may have changed it
-        # "none" and "small" are no graphs' names.
-        now = make_config(
-            recipe, graph=old.config.applied, triples=len(old.kg.train) if old.config.applied == "small" else None
-        )
+        applied = None if old.config.applied == "none" else old.config.applied
+        now = make_config(recipe, graph=applied, triples=len(old.kg.train))
         written = {name: value for name, value in flat(asdict(now)).items() if name in own}
     config = build(Config, merge(before, parse(Config, {**written, **overrides})))
     after, changed = flat(asdict(config)), []

@@ -30,7 +30,7 @@ EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
         ("t.csv", "2,1,0\na,r,b\nb,r,c\n", {"head": "2", "relation": "1", "tail": "0"}),
         ("t.csv", "head;relation;tail\na;r;b\nb;r;c\n", {}),  # as a spreadsheet writes it where commas are decimal
         ("t.csv", "a;r;b;1,5\nb;r;c;2,5\n", {"head": "0", "relation": "1", "tail": "2"}),
-        ("t.csv", '"a",r,b,"x;y;z;w"\nb,r,c,\n', {"head": "0", "relation": "1", "tail": "2"}),
+        ("t.csv", '"a",r,b,"x;y;z;w;v"\nb,r,c,\n', {"head": "0", "relation": "1", "tail": "2"}),
         ("t.csv", "head\trelation\ttail\na\tr\tb\nb\tr\tc\n", {}),
         ("t.tsv", "s\tp\to\na\tr\tb\nb\tr\tc\n", {}),
         ("t.tsv", "a\tr\tb\nb\tr\tc", {}),
