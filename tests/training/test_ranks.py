@@ -29,3 +29,16 @@ def test_devices(monkeypatch):
         Ranks.join("cuda")
     with pytest.raises(SatkgcError, match=r"unknown device 'toaster'; set it to auto, cpu or cuda"):
         Ranks.join("toaster")
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_each_process_has_a_gpu_of_its_own(device, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    # There is no GPU to choose here, but torch's own reading of what it is given runs.
+    monkeypatch.setattr(torch.cuda, "set_device", lambda one: chosen.append(torch.cuda._utils._get_device_index(one)))
+    assert Ranks.join(device).device == torch.device("cuda:0")
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert Ranks.join(device).device == torch.device("cuda:3")
+    assert Ranks.join("cuda:1").device == torch.device("cuda:1")
+    assert chosen == [0, 3, 1]

@@ -17,9 +17,11 @@ BUCKET = 1 << 24  # elements of gradient sent at once: 64 MiB
 
 
 def find_device(name: str) -> torch.device:
-    """A device by name; "auto" is the GPU if there is one."""
+    """A device by name; "auto" is the GPU if there is one, and under torchrun each process has a GPU of its own."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":  # some of torch's calls want the number as well
+        name = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
     try:
         found = torch.device(name)
     except RuntimeError as error:
@@ -40,8 +42,7 @@ class Ranks:
     @classmethod
     def join(cls, device: str) -> Ranks:
         """Find this process's device and, under torchrun, the other processes."""
-        world, local = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_RANK", 0))
-        found = find_device(f"cuda:{local}" if device == "cuda" else device)
+        world, found = int(os.environ.get("WORLD_SIZE", 1)), find_device(device)
         if found.type == "cuda":
             torch.cuda.set_device(found)
         if world > 1 and not dist.is_initialized():
