@@ -113,7 +113,7 @@ def test_the_other_direction_and_all_relations(page) -> None:  # type: ignore[no
     page.locator(".answers li.known").first.wait_for()
     assert set(page.locator(".answers li.known .name").all_text_contents()) == {"dog", "wolf"}
     order = page.evaluate("[...document.querySelector('#triple').children].map(slot => slot.id)")
-    assert order == ["slot-asked", "slot-relation", "slot-entity"]
+    assert order == ["slot-other", "slot-relation", "slot-entity"]
     page.locator("#relation").select_option(label="all relations")
     page.locator(".answer .tag").first.wait_for()
     assert set(page.locator(".answer .tag").all_text_contents()) == {"hypernym", "similar to"}
@@ -123,6 +123,37 @@ def test_the_other_direction_and_all_relations(page) -> None:  # type: ignore[no
     page.go_forward()
     page.locator(".answer .tag").first.wait_for()
     assert page.locator("#relation").input_value() == ""
+
+
+def test_what_joins_two_entities(page, url: str) -> None:  # type: ignore[no-untyped-def]
+    pick(page, "dog")
+    page.get_by_text("the relation", exact=True).click()
+    assert page.locator("#relation").is_hidden()
+    page.locator("#status", has_text="Type the tail as well").wait_for()
+    assert page.locator(".answer").count() == 0
+    page.locator("#other").fill("cani")
+    page.locator("#other-options [role=option]").first.wait_for()
+    page.keyboard.press("Enter")
+    page.locator(".answer").first.wait_for()
+    body = {"head": "dog", "tail": "canine", "k": 15}
+    wanted = CLIENT.post(f"{url}/api/v1/complete", json=body).json()["answers"]
+    assert names(page) == [a["name"] for a in wanted]
+    assert page.locator(".answers li.known .name").all_text_contents() == ["hypernym"]
+    assert page.locator("#status .statement").text_content() == "dog?canine"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.locator("svg.drawing").wait_for()
+    page.reload()  # the address holds the question
+    page.locator(".answer").first.wait_for()
+    assert names(page) == [a["name"] for a in wanted]
+    assert [page.locator(f"#{field}").input_value() for field in ("entity", "other")] == ["dog", "canine"]
+    page.locator("#other").fill("no such thing")
+    page.locator("#submit").click()
+    page.locator("#status.error").wait_for()
+    page.get_by_text("the tail", exact=True).click()  # what the second field says no longer counts
+    page.locator(".answer").first.wait_for()
+    assert page.locator("#other").is_hidden()
+    assert page.locator("#relation").is_visible()
 
 
 def test_evidence_shows_path_texts_and_the_neighbourhood(page) -> None:  # type: ignore[no-untyped-def]

@@ -8,14 +8,14 @@ export class Answers {
     list.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  show(rows, asked, withRelation) {
+  show(rows, withRelation) {
     this.rows = rows;
     this.open = -1;
     // Bars are probabilities where the run has them; else scores, stretched over what is shown.
     const scores = rows.map((row) => row.answer.score);
     const low = Math.min(...scores), span = Math.max(...scores) - low || 1;
     const length = ({ probability, score }) => probability ?? 0.15 + (0.85 * (score - low)) / span;
-    this.list.replaceChildren(...rows.map((row, i) => this.#item(row, i, asked, withRelation, length(row.answer))));
+    this.list.replaceChildren(...rows.map((row, i) => this.#item(row, i, withRelation, length(row.answer))));
   }
 
   wait(count = 6) {
@@ -39,7 +39,7 @@ export class Answers {
     [...this.list.querySelectorAll(".answer")].forEach((b, j) => b.setAttribute("aria-expanded", String(j === i)));
   }
 
-  #item(row, i, asked, withRelation, length) {
+  #item(row, i, withRelation, length) {
     const { answer } = row;
     const accept = el("button", { class: "accept", type: "button", onclick: () => this.on.accept(row) });
     this.#mark(accept, row);

@@ -13,6 +13,7 @@ const state = { relations: [], fresh: false, pending: null };
 
 const search = async (q, signal) => (await get("entities", { q, limit: 8 }, signal)).entities;
 const combobox = new Combobox(byId("entity"), byId("entity-text"), byId("options"), search, () => ask());
+const across = new Combobox(byId("other"), byId("other-text"), byId("other-options"), search, () => ask());
 const facts = new Facts(byId("facts"), byId("fact-relation"), byId("fact-other"), byId("fact-options"), search, () => ask(false));
 const answers = new Answers(byId("answers"), {
   open: (row) => panel.show(row, () => close(true)),
@@ -41,19 +42,22 @@ async function subject() {
   if (state.fresh) {
     const name = byId("new-name").value.trim(), description = byId("new-description").value.trim();
     if (!name) return null;
-    await facts.settle((text) => find(text, "take it out again"));
+    await facts.settle((text) => find(text, "pick one of the suggestions or take it out again"));
     return { name, description, facts: facts.references, neighbours: facts.neighbours };
   }
-  if (combobox.picked) return combobox.picked;
-  const text = byId("entity").value.trim();
-  if (!text) return null;
-  combobox.set(await find(text, "describe it as new"));
-  return combobox.picked;
+  return picked(combobox, "pick one of the suggestions or describe it as new");
 }
 
-async function find(text, otherwise) {
+// The entity of a field, found by its name where none of the suggestions was taken; null while it is empty.
+async function picked(field, remedy) {
+  const text = field.input.value.trim();
+  if (!field.picked && text) field.set(await find(text, remedy));
+  return field.picked;
+}
+
+async function find(text, remedy) {
   const same = (await search(text)).find((e) => e.id === text || readable(e.name).toLowerCase() === text.toLowerCase());
-  if (!same) throw new Error(`nothing in the graph is called “${text}”; pick one of the suggestions or ${otherwise}`);
+  if (!same) throw new Error(`nothing in the graph is called “${text}”; ${remedy}`);
   return same;
 }
 
@@ -64,19 +68,28 @@ async function ask(scroll = true) {
   try {
     const entity = await subject();
     if (!entity) return status(state.fresh ? "Give the new entity a name." : "Type an entity to begin.");
-    remember(entity);
+    const other = asked() === "relation" ? await picked(across, "pick one of the suggestions") : null;
+    if (asked() === "relation" && !other) return (answers.clear(), status("Type the tail as well."));
+    remember(entity, other);
     status(`Asking about ${readable(entity.name)}`, "waiting");
     answers.wait();
     byId("examples").hidden = true;
-    const rows = await complete(entity, pending.signal);
-    answers.show(rows, asked(), byId("relation").value === ALL);
-    status(summary(rows, entity));
+    const rows = await (other ? joining(entity, other, pending.signal) : complete(entity, pending.signal));
+    answers.show(rows, !other && byId("relation").value === ALL);
+    status(summary(rows, entity, other));
     if (scroll && innerWidth <= 720) byId("status").scrollIntoView({ block: "start" });
   } catch (error) {
     if (error.name === "AbortError") return;
     answers.clear();
     status(error.message, "error");
   }
+}
+
+// What joins two entities.
+async function joining(head, tail, signal) {
+  const question = { head: reference(head), tail: reference(tail), k: 15, drop_known: byId("hide-known").checked };
+  const found = (await post("complete", question, signal)).answers;
+  return found.map((answer) => ({ answer, triple: { head, relation: { id: answer.id, name: answer.name }, tail } }));
 }
 
 // One question, or one for each relation that fits, whose answers are then ranked together.
@@ -105,19 +118,20 @@ async function fitting(entity, direction, signal) {
   return relations.filter((r) => r.share >= 0.05).slice(0, 64);
 }
 
-function summary(rows, entity) {
+function summary(rows, entity, other) {
   if (!rows.length) return "No answer is left with these settings.";
-  const chosen = byId("relation").selectedOptions[0]?.textContent;
-  const hole = el("b", { class: "hole" }, "?"), name = el("b", {}, readable(entity.name));
-  const [first, last] = asked() === "tail" ? [name, hole] : [hole, name];
+  const bold = (end) => (end ? el("b", {}, readable(end.name)) : el("b", { class: "hole" }, "?"));
+  const chosen = other ? bold(null) : el("i", {}, byId("relation").selectedOptions[0]?.textContent);
+  const [first, last] = asked() === "head" ? [other, entity] : [entity, other];
   const known = rows.filter((row) => row.answer.known).length;
   const share = known ? `, ${known} of them known` : "";
-  return [el("span", { class: "statement" }, first, el("i", {}, chosen), last), ` · ${rows.length} answers${share}`];
+  return [el("span", { class: "statement" }, bold(first), chosen, bold(last)), ` · ${rows.length} answers${share}`];
 }
 
 // The question stands in the address, so that it can be shared and the back button works.
-function remember(entity) {
+function remember(entity, other) {
   const parts = { asked: asked(), relation: byId("relation").value };
+  if (other) parts.other = other.id;
   if (entity.id) parts.id = entity.id;
   else Object.assign(parts, { name: entity.name, description: entity.description, facts: JSON.stringify(entity.facts) });
   const hash = `#${new URLSearchParams(parts)}`;
@@ -129,7 +143,7 @@ const entityOf = (id) => get("entity", { id, limit: 1 });
 async function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   if (![...parts].length) return;
-  for (const radio of form.elements.asked) radio.checked = radio.value === (parts.get("asked") === "head" ? "head" : "tail");
+  form.elements.asked.value = ["head", "relation"].includes(parts.get("asked")) ? parts.get("asked") : "tail";
   const relation = parts.get("relation") ?? ALL, there = relation === ALL || state.relations.some((r) => r.id === relation);
   if (there) byId("relation").value = relation;
   turn();
@@ -144,6 +158,7 @@ async function recall() {
     if (!there) throw new Error(`the graph has no relation “${relation}”`);
     await facts.recall(parts.get("facts") ?? "[]", entityOf);
     if (parts.has("id")) combobox.set(await entityOf(parts.get("id")));
+    if (parts.has("other")) across.set(await entityOf(parts.get("other")));
     await ask();
   } catch (error) {
     status(error.message, "error");
@@ -157,14 +172,15 @@ async function go(node) {
   await ask();
 }
 
-// Put the three slots in the order of the statement that is asked.
+// Put the three slots in the order of the statement, with a hole where the answer goes.
 function turn() {
-  const tail = asked() === "tail";
-  const slots = ["slot-entity", "slot-relation", "slot-asked"];
-  byId("triple").append(...(tail ? slots : slots.reverse()).map(byId));
-  byId("triple").dataset.asked = asked();
-  byId("entity-label").textContent = tail ? "Head" : "Tail";
-  byId("asked-label").textContent = tail ? "Tail" : "Head";
+  const hole = asked(), slots = ["slot-entity", "slot-relation", "slot-other"];
+  byId("triple").append(...(hole === "head" ? slots.reverse() : slots).map(byId));
+  byId("triple").dataset.asked = hole;
+  byId("slot-relation").classList.toggle("asked", hole === "relation");
+  byId("slot-other").classList.toggle("asked", hole !== "relation");
+  byId("entity-label").textContent = hole === "head" ? "Tail" : "Head";
+  byId("other-label").textContent = hole === "head" ? "Head" : "Tail";
 }
 
 function describe(fresh) {
@@ -205,7 +221,8 @@ function wire() {
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, dialog");
     if (event.key === "/" && !typing) (event.preventDefault(), byId(state.fresh ? "new-name" : "entity").focus());
-    if (event.key === "ArrowDown" && event.target === byId("entity") && combobox.picked) {
+    const field = [combobox, across].find((one) => one.input === event.target);
+    if (event.key === "ArrowDown" && field?.picked) {
       event.preventDefault();
       document.querySelector(".answer")?.focus();
     }
