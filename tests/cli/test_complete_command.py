@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,31 @@ def test_an_entity_in_words(prepared, completer):
     new = NewEntity("bora", "a town", facts=(Role("near", "head", "Q4"), Role("knows", "tail", "Q5")))
     assert [a["score"] for a in told] == pytest.approx([a.score for a in completer.tails(new, "near", k=90)], abs=1e-5)
     assert [a["id"] for a in told if a["known"]] == ["Q4"]
+
+
+def test_evidence_in_words_and_as_json(prepared, completer):
+    triple = {"head": "Q3", "relation": "knows", "tail": "Q41"}
+    options = [word for part, value in triple.items() for word in (f"--{part}", value)]
+    expected = completer.evidence(*triple.values(), k=3)
+    printed = json.loads(run("evidence", prepared, *options, "--k", "3", "--json").stdout)
+    wanted = json.loads(json.dumps(asdict(expected)))
+    numbers = {part: (printed.pop(part), wanted.pop(part)) for part in ("score", "probability")}
+    assert all(mine == pytest.approx(other, abs=1e-5) for mine, other in numbers.values())
+    for mine, other in zip(printed["similar"], wanted["similar"], strict=True):
+        assert mine.pop("similarity") == pytest.approx(other.pop("similarity"), abs=1e-5)
+    assert printed == wanted
+    told = run("evidence", prepared, *options, "--k", "3").stdout
+    assert told.startswith(f"not in the graph; cosine {expected.score:.3f}, probability {expected.probability:.1%}\n")
+    for similar in expected.similar:
+        assert f"{similar.head_name} → {similar.tail_name}  ({similar.head}, {similar.tail})" in told
+    assert expected.query_text in told
+    assert expected.entity_text in told
+    assert expected.path
+    (way,) = [line for line in told.splitlines() if line.startswith(f"  {expected.path[0].source_name} ")]
+    at = 0
+    for step in expected.path:  # its stops, in their order
+        at = way.index(f" {step.target_name}", at + 1)
+    assert way.endswith(expected.path[-1].target_name)
 
 
 def test_a_file_of_questions(prepared, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -101,21 +102,36 @@ def test_thresholds(completer):
     assert completer.tails("Q3", "knows", min_score=1.5) == []
 
 
-def test_relations_of_a_pair_have_the_scores_and_probabilities_of_their_questions(completer):
+def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
     answers = completer.relations("Q3", "Q41")
     assert {a.name for a in answers} == {"born in", "capital of", "knows", "near"}
-    assert [a.score for a in answers] == sorted((a.score for a in answers), reverse=True)
+    assert [a.probability for a in answers] == sorted((a.probability for a in answers), reverse=True)
+    fit, frequency, logits = completer.asker.joining, completer.asker.names.frequency, {}
+    assert fit.questions >= 20
     for answer in answers:
-        same = next(a for a in completer.tails("Q3", answer.id, k=90) if a.id == "Q41")
-        assert answer.score == pytest.approx(same.score, abs=1e-5)
-        assert answer.probability == pytest.approx(same.probability, rel=1e-2)
-        assert answer.known == same.known
+        forth = next(a for a in completer.tails("Q3", answer.id, k=90) if a.id == "Q41")
+        back = next(a for a in completer.heads(answer.id, "Q41", k=90) if a.id == "Q3")
+        assert answer.score == pytest.approx((forth.score + back.score) / 2, abs=1e-5)
+        assert answer.known == forth.known == back.known
+        share = (frequency[completer.kg.relations.find(answer.id)] + 1) / (frequency + 1).sum()
+        logits[answer.id] = fit.by_tail * forth.score + fit.by_head * back.score + fit.by_frequency * math.log(share)
+    assert not any(a.known for a in answers)
+    total = sum(math.exp(logit) for logit in logits.values())
+    for answer in answers:
+        assert answer.probability == pytest.approx(math.exp(logits[answer.id]) / total, rel=1e-3)
+    assert completer.relations("Q3", "Q41", among=("near",)) == [a for a in answers if a.id == "near"]
+    assert len(completer.relations("Q3", "Q41", k=2)) == 2
+
+
+def test_a_known_relation_of_a_pair_is_as_likely_as_if_it_were_missing(completer):
     h, r, t = completer.kg.valid[0].tolist()
-    known = {a.id for a in completer.relations(f"Q{h}", f"Q{t}") if a.known}
+    answers = completer.relations(f"Q{h}", f"Q{t}")
+    known = {a.id for a in answers if a.known}
     assert completer.kg.relations.id(r) in known
     left = completer.relations(f"Q{h}", f"Q{t}", drop_known=True)
     assert {a.id for a in left} == {"born_in", "capital_of", "knows", "near"} - known
-    assert [a.id for a in completer.relations("Q3", "Q41", among=("near",))] == ["near"]
+    assert sum(a.probability for a in left) == pytest.approx(1)
+    assert all(0 < a.probability < 1 for a in answers if a.known)
 
 
 def test_a_batch_answers_as_each_question_alone(completer):

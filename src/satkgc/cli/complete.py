@@ -1,4 +1,4 @@
-"""`satkgc complete`, `satkgc propose` and `satkgc prepare`: questions to a trained model."""
+"""`satkgc complete`, `satkgc evidence`, `satkgc propose` and `satkgc prepare`: questions to a trained model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from satkgc.errors import SatkgcError
 from satkgc.output import ready
 
 if TYPE_CHECKING:
-    from satkgc.completion import Answer
+    from satkgc.completion import Answer, Evidence
 
 Run = Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.", show_default=False)]
 Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
@@ -38,6 +38,7 @@ class IndexKind(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("complete")(complete)
+    app.command("evidence")(evidence)
     app.command("propose")(propose)
     app.command("prepare")(prepare)
 
@@ -134,6 +135,35 @@ def complete(
         print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))
     else:
         _show(answers, relation is None)
+
+
+def evidence(
+    run: Run,
+    head: Annotated[str, typer.Option(help="The head, by id or name.", show_default=False)],
+    relation: Annotated[str, typer.Option(help="The relation, by id or name.", show_default=False)],
+    tail: Annotated[str, typer.Option(help="The tail, by id or name.", show_default=False)],
+    k: Annotated[int, typer.Option("--k", min=1, help="How many similar known triples.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    device: Device = "cpu",
+) -> None:
+    """Show why a triple is likely or not: similar known triples, a path between its ends, the texts compared.
+
+    [bold]Examples[/]
+
+      satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01
+
+      satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01 --json
+    """
+    from dataclasses import asdict
+
+    from satkgc.completion import Completer
+
+    note_unfinished(run)
+    found = Completer.load(run, device).evidence(head, relation, tail, k)
+    if as_json:
+        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
+    else:
+        print(_told(found))
 
 
 def propose(
@@ -267,6 +297,25 @@ def _show(answers: list[Answer], relations: bool) -> None:
     for row, a in zip(rows, answers, strict=True):
         table.add_row(*map(_plain, row + ([a.description] if described else [])))
     console.print(table if answers else "no answer passes the filters")
+
+
+def _told(found: Evidence) -> str:
+    chance = "" if found.probability is None else f", probability {found.probability:.1%}"
+    lines = [f"{'in the graph' if found.known else 'not in the graph'}; cosine {found.score:.3f}{chance}", ""]
+    lines.append("closest known triples of the relation, by how much their heads are alike:")
+    lines += [f"  {s.similarity:.2f}  {s.head_name} → {s.tail_name}  ({s.head}, {s.tail})" for s in found.similar] or [
+        "  none: no other triple has it"
+    ]
+    lines += ["", "shortest path in the training graph, without the triple itself:"]
+    if found.path:
+        steps = (f"— {s.relation_name} →" if s.direction == "out" else f"← {s.relation_name} —" for s in found.path)
+        stops = (s.target_name for s in found.path)
+        joined = " ".join(f"{step} {stop}" for step, stop in zip(steps, stops, strict=True))
+        lines.append(f"  {found.path[0].source_name} {joined}")
+    else:
+        lines.append("  none joins the two")
+    lines += ["", "texts compared:", f"  question: {found.query_text}", f"  answer:   {found.entity_text}"]
+    return "\n".join(lines)
 
 
 def _plain(text: str) -> Any:

@@ -12,6 +12,7 @@ from satkgc.completion.answer import Answer, Question
 from satkgc.completion.calibration import RIVALS, Array, Calibration
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.index import Index
+from satkgc.completion.joining import Joining, log_shares
 from satkgc.completion.names import Names, Newcomer
 from satkgc.completion.vectors import Float32, Vectors
 from satkgc.encoder import Towers
@@ -42,23 +43,30 @@ class _Entities:
 
 @dataclass(frozen=True, eq=False)
 class _Relations:
-    """A question for relations: the queries (head, r) whose nearness to one target is compared."""
+    """A question for relations: each is asked from both ends."""
 
     question: Question
     head: Subject
     tail: Subject
-    relations: Int32  # those that compete
+    allowed: Int32
 
 
 class Asker:
     """Everything an answer needs; `Completer` gives it a face."""
 
     def __init__(
-        self, names: Names, towers: Towers, texts: Texts, vectors: Vectors, index: Index, fit: Calibration | None
+        self,
+        names: Names,
+        towers: Towers,
+        texts: Texts,
+        vectors: Vectors,
+        index: Index,
+        fit: Calibration | None = None,
+        joining: Joining | None = None,
     ) -> None:
         self.names, self.kg = names, names.kg
         self.towers, self.texts = towers, texts
-        self.vectors, self.index, self.calibration = vectors, index, fit
+        self.vectors, self.index, self.calibration, self.joining = vectors, index, fit, joining or Joining()
         loops = self.kg.train[self.kg.train[:, 0] == self.kg.train[:, 2], 1]
         self._reflexive = frozenset(np.unique(loops).tolist())  # relations that some entity has to itself
         self._encoding = threading.Lock()  # one forward pass at a time: two would only share the cores
@@ -69,26 +77,17 @@ class Asker:
         wanted = [self._queries(plan) for plan in plans]
         rows = {query: row for row, query in enumerate(dict.fromkeys(query for one in wanted for query in one))}
         vectors = self.encode(list(rows))
-        scored: list[tuple[Float32, Int32]] = []  # of a relation question: scores and relations, best first
-        used: dict[int, Query] = {}  # the rows that have to be searched
-        for plan, queries in zip(plans, wanted, strict=True):
-            best: tuple[Float32, Int32] = (np.empty(0, np.float32), NOBODY)
-            if isinstance(plan, _Relations):
-                best = self._best_relations(plan, vectors[[rows[query] for query in queries]])
-                queries = [(plan.head, int(r)) for r in best[1]]
-            scored.append(best)
-            used |= {rows[query]: query for query in queries}
+        searched = {rows[plan.query]: plan.query for plan in plans if isinstance(plan, _Entities)}
         most = max((q.k for q in questions), default=1)
-        found = self.rivals(list(used.values()), vectors[list(used)], max(RIVALS, most))
-        rivals = dict(zip(used, found, strict=True))
+        found = self.rivals(list(searched.values()), vectors[list(searched)], max(RIVALS, most))
+        rivals = dict(zip(searched, found, strict=True))
         answers = []
-        for plan, (scores, relations) in zip(plans, scored, strict=True):
+        for plan, queries in zip(plans, wanted, strict=True):
+            own = [rows[query] for query in queries]
             if isinstance(plan, _Entities):
-                row = rows[plan.query]
-                answers.append(self._entity_answers(plan, vectors[row], rivals[row]))
+                answers.append(self._entity_answers(plan, vectors[own[0]], rivals[own[0]]))
             else:
-                rivals_of = [rivals[rows[plan.head, int(r)]] for r in relations]
-                answers.append(self._relation_answers(plan, scores, relations, rivals_of))
+                answers.append(self._relation_answers(plan, vectors[own]))
         return answers
 
     def check(self, question: Question) -> None:
@@ -178,7 +177,10 @@ class Asker:
         return _Entities(question, query, self.names.allowed(question.among, question.role))
 
     def _queries(self, plan: _Entities | _Relations) -> list[Query]:
-        return [plan.query] if isinstance(plan, _Entities) else [(plan.head, int(r)) for r in plan.relations]
+        if isinstance(plan, _Entities):
+            return [plan.query]
+        count = self.kg.num_relations  # all compete, whatever the question's filters leave
+        return [(plan.head, r) for r in range(count)] + [(plan.tail, r + count) for r in range(count)]
 
     def _words(self, subject: Subject) -> Newcomer | None:
         """The words of an entity that the stored texts do not have."""
@@ -225,26 +227,18 @@ class Asker:
         scores, ids = ExactIndex(self.vectors).search(vector[None], k, allowed=among)
         return scores[0][ids[0] >= 0], ids[0][ids[0] >= 0]
 
-    def _best_relations(self, plan: _Relations, vectors: Float32) -> tuple[Float32, Int32]:
-        scores = vectors @ self.entity_vector(plan.tail)  # (R,)
-        relations = plan.relations
-        if plan.question.drop_known:
-            unknown = np.array([not self.holds(plan.head, int(r), plan.tail) for r in relations], bool)
-            scores, relations = scores[unknown], relations[unknown]
-        best = np.lexsort((relations, -scores))[: plan.question.k]
-        return scores[best], relations[best]
-
-    def _relation_answers(
-        self, plan: _Relations, scores: Float32, relations: Int32, rivals: Sequence[Rivals]
-    ) -> list[Answer]:
-        tail = np.array([plan.tail if isinstance(plan.tail, int) else -1], np.int32)
+    def _relation_answers(self, plan: _Relations, vectors: Float32) -> list[Answer]:
+        count = self.kg.num_relations
+        tails, heads = vectors[:count] @ self.entity_vector(plan.tail), vectors[count:] @ self.entity_vector(plan.head)
+        known = np.array([self.holds(plan.head, r, plan.tail) for r in range(count)], bool)
+        logits = self.joining.logits(tails, heads, log_shares(self.names.frequency))
+        chances = self.joining.probability(logits, known) if self.joining.questions else None
+        left = plan.allowed[~known[plan.allowed]] if plan.question.drop_known else plan.allowed
         answers = []
-        for score, relation, near in zip(scores, relations, rivals, strict=True):
-            chances = self.probabilities(score[None], tail, near, self.known((plan.head, int(relation))))
-            shown, words = self.names.describe_relation(int(relation)), self.kg.relations.description(int(relation))
-            chance = None if chances is None else float(chances[0])
-            holds = self.holds(plan.head, int(relation), plan.tail)
-            answers.append(Answer(shown.id, shown.name, words, float(score), chance, holds))
+        for r in left[np.argsort(-logits[left], kind="stable")][: plan.question.k].tolist():
+            shown, words = self.names.describe_relation(r), self.kg.relations.description(r)
+            score, chance = float(tails[r] + heads[r]) / 2, None if chances is None else float(chances[r])
+            answers.append(Answer(shown.id, shown.name, words, score, chance, bool(known[r])))
         return _good_enough(plan.question, answers)
 
 

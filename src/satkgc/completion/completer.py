@@ -57,6 +57,8 @@ class Completer:
         if asker.calibration is not None:
             facts |= {"calibration questions": asker.calibration.questions}
             facts |= {"calibration error": asker.calibration.ece, "of first answers": asker.calibration.ece_first}
+        if asker.joining.questions:
+            facts |= {"relation questions": asker.joining.questions, "right relation first": asker.joining.first}
         return facts
 
     @property
@@ -75,7 +77,8 @@ class Completer:
     def relations(self, head: EntityRef, tail: EntityRef, k: int = 10, **filters: object) -> list[Answer]:
         """Answers to (head, ?, tail), best first: `Answer.id` and `.name` are the relation's.
 
-        A relation's probability is the one that `tails(head, relation)` would give the tail.
+        The score is the mean cosine of (head, relation, tail) asked from both ends; the order is that of the
+        probability, which weighs how frequent the relation is as well.
         """
         return self.ask([Question(head=head, tail=tail, k=k, **filters)])[0]  # type: ignore[arg-type]
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,9 +14,10 @@ import numpy as np
 
 from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker, Query
-from satkgc.completion.calibration import RIVALS, Calibration, fit
+from satkgc.completion.calibration import FEWEST, RIVALS, Calibration, fit
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.index import Index
+from satkgc.completion.joining import COMPETING, ENCODINGS, Joining, fit_joining, log_shares
 from satkgc.completion.names import Names
 from satkgc.completion.reliability import draw_reliability, report
 from satkgc.completion.search import EntitySearch
@@ -43,12 +45,12 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
     vectors = Vectors.open(folder / "entities.npy")
     search = EntitySearch.build(kg.entities, kg.adjacency.degree)
     search.save(folder)
-    asker = Asker(Names(kg, search), towers, texts, vectors, ExactIndex(vectors, str(towers.device)), None)
+    asker = Asker(Names(kg, search), towers, texts, vectors, ExactIndex(vectors, str(towers.device)))
     if kind == "faiss":
         faiss = FaissIndex.build(vectors, asker.encode(sample_queries(kg, kg.train, 1000)))
         faiss.save(folder)
         asker.index = faiss
-    asker.calibration = calibrate(asker)
+    asker.calibration, asker.joining = calibrate(asker), weigh_relations(asker)
     if asker.calibration is None:
         for name in ("calibration.json", "reliability.png"):
             (run / name).unlink(missing_ok=True)
@@ -57,7 +59,8 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
         draw_reliability(asker.calibration, run / "reliability.png")
         report(asker.calibration, run / "README.md")
     part = folder / "index.json.part"
-    part.write_text(json.dumps({**belongs, "kind": kind, "calibrated": asker.calibration is not None}, indent=2) + "\n")
+    made = {"kind": kind, "calibrated": asker.calibration is not None, "relations": asdict(asker.joining)}
+    part.write_text(json.dumps({**belongs, **made}, indent=2) + "\n")
     os.replace(part, folder / "index.json")
     return asker
 
@@ -96,7 +99,8 @@ def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -
     if facts.get("kind") == "faiss":
         index = FaissIndex.open(folder, vectors)
     calibration = Calibration.load(stored) if stored.is_file() else None
-    return Asker(Names(kg, search), towers, texts, vectors, index, calibration)
+    joining = Joining(**facts.get("relations", {}))
+    return Asker(Names(kg, search), towers, texts, vectors, index, calibration, joining)
 
 
 def calibrate(asker: Asker, questions: int = QUESTIONS) -> Calibration | None:
@@ -120,6 +124,31 @@ def calibrate(asker: Asker, questions: int = QUESTIONS) -> Calibration | None:
         for row, (mine, true) in enumerate(zip(ids, valid, strict=True), start):
             labels[row, : len(mine)] = np.isin(mine, true)
     return fit(scores, labels)
+
+
+def weigh_relations(asker: Asker, encodings: int = ENCODINGS, competing: int = COMPETING) -> Joining:
+    """Fit which relation joins two entities on validation triples: the right one among some that are not known."""
+    kg, rng = asker.kg, np.random.default_rng(0)
+    competing = min(competing, kg.num_relations)
+    count = min(len(kg.valid), encodings // (2 * competing))
+    if competing < 2 or count < FEWEST:
+        return Joining()
+    share = log_shares(asker.names.frequency)
+    relations = np.zeros((count, competing), np.int32)
+    shares = np.full((count, competing), -np.inf)
+    triples = kg.valid[np.sort(rng.choice(len(kg.valid), count, replace=False))]
+    for row, (head, relation, tail) in enumerate(triples.tolist()):
+        others = [r for r in rng.permutation(kg.num_relations).tolist() if not asker.holds(head, r, tail)]
+        chosen = [relation, *others][:competing]  # drawn evenly, so that what holds among them holds among all
+        relations[row, : len(chosen)] = chosen
+        shares[row, : len(chosen)] = share[chosen]
+    tails, heads = np.zeros((2, count, competing))
+    for scores, asked, answer, inverse in ((tails, 0, 2, 0), (heads, 2, 0, kg.num_relations)):
+        entities = np.repeat(triples[:, asked], competing)
+        queries = list(zip(entities.tolist(), (relations.ravel() + inverse).tolist(), strict=True))
+        vectors = asker.encode(queries, progress=True).reshape(count, competing, -1)
+        scores[:] = np.einsum("qnd,qd->qn", vectors, asker.vectors.rows(triples[:, answer]))
+    return fit_joining(tails, heads, shares, np.zeros(count, np.int64))
 
 
 def sample_queries(kg: KnowledgeGraph, triples: Int32, count: int) -> list[Query]:
