@@ -11,6 +11,7 @@ from pathlib import Path
 import satkgc
 from satkgc.completion import NewEntity, Question
 from satkgc.completion.questions import answer_file
+from satkgc.errors import SatkgcError
 
 
 def main() -> None:
@@ -22,6 +23,8 @@ def main() -> None:
     options = parser.parse_args()
     completer = satkgc.Completer.load(options.run)
     for number, (question, answers) in enumerate(answer_file(completer, options.questions, k=options.k), 1):
+        if isinstance(answers, SatkgcError):
+            raise answers
         print(f"{number}. **{asked(completer, question)}**\n")
         print("   | answer | | probability | in the graph |\n   |---|---|---:|---|")
         for answer in answers:

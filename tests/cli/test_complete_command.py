@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from satkgc.cli import app, main
 from satkgc.completion import NewEntity, Role
+from satkgc.errors import SatkgcError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "completion"))
 pytest_plugins = ["world"]
@@ -188,10 +189,29 @@ def test_bad_folders_are_one_line(run_copy, tmp_path, monkeypatch, capsys):
 
 
 def test_an_unfinished_answer_file_is_not_left_behind(prepared, tmp_path, monkeypatch, capsys):
+    (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nQ2\tnear\n")
+    command = ["complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
+    assert "q.tsv:2: 2 columns" in refused(monkeypatch, capsys, *command)
+    assert [file.name for file in tmp_path.iterdir()] == ["q.tsv"]
+
+
+def test_a_file_of_questions_with_an_unknown_name(prepared, tmp_path):
     (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nnobody here\tnear\t?\n")
     command = ["complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
-    assert "q.tsv:2: unknown entity 'nobody here'" in refused(monkeypatch, capsys, *command)
-    assert [p.name for p in tmp_path.iterdir()] == ["q.tsv"]
+    with pytest.raises(SatkgcError, match=r"q\.tsv: 1 of 2 questions have a name that is unknown"):
+        run(*command)
+    first, second = map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines())
+    assert len(first["answers"]) == 10
+    assert "q.tsv:2: unknown entity 'nobody here'" in second["error"]
+
+
+def test_accept(prepared, tmp_path):
+    run("propose", prepared, tmp_path / "missing.csv", "--n", "3", "--relation", "near")
+    text = (tmp_path / "missing.csv").read_text()
+    (tmp_path / "reviewed.csv").write_text(text.replace(",\n", ",yes\n", 1))
+    told = run("accept", tmp_path / "reviewed.csv", tmp_path / "accepted.nt")
+    assert told.stdout.endswith("accepted.nt: 1 of 3 triples\n")
+    assert len((tmp_path / "accepted.nt").read_text().splitlines()) == 1
 
 
 def test_what_is_missing_of_an_index_and_wrong_devices_are_one_line(run_copy, monkeypatch, capsys):

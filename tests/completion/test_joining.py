@@ -1,71 +1,99 @@
-"""Which relation joins two entities: the weights are found again from questions that were drawn with them."""
+"""Which relation joins two entities: the weights are found again from pairs that were drawn with them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from satkgc.completion.joining import Joining, fit_joining, log_shares
+from satkgc.completion.joining import Joining, log_shares
+from satkgc.completion.weigh import Pairs, fit_joining
 
-TRUE = Joining(by_tail=12.0, by_head=25.0, by_frequency=1.2)
+TRUE = Joining(by_tail=12.0, by_head=25.0, by_frequency=1.2, none=9.0)
 
 
-def drawn(questions: int, relations: int = 30, seed: int = 0):  # type: ignore[no-untyped-def]
-    """Cosines of all relations for each question, and the right one, drawn from the softmax that `TRUE` says."""
+def drawn(pairs: int, relations: int = 30, seed: int = 0) -> tuple[Pairs, np.ndarray]:
+    """Pairs whose relation, or none, was drawn from the softmax that `TRUE` says; the right one comes first. And the
+    relations' logits."""
     rng = np.random.default_rng(seed)
-    tails, heads = rng.normal(0.3, 0.1, (2, questions, relations))
+    tails, heads = rng.normal(0.2, 0.1, (2, pairs, relations))
     shares = np.broadcast_to(log_shares(rng.integers(1, 1000, relations)), tails.shape)
-    noise = rng.gumbel(size=tails.shape)  # the largest of logit + Gumbel noise is a draw from the softmax
-    return tails, heads, shares, (TRUE.logits(tails, heads, shares) + noise).argmax(1)
+    logits = TRUE.logits(tails, heads, shares)
+    all_of_them = np.column_stack([logits, np.full(pairs, TRUE.none)])
+    right = (all_of_them + rng.gumbel(size=all_of_them.shape)).argmax(1)  # a draw from the softmax
+    joined = right < relations
+    first = np.where(joined, right, 0)
+    order = np.argsort(np.arange(relations) != first[:, None], axis=1, kind="stable")
+    columns = [np.take_along_axis(part, order, 1) for part in (tails, heads, shares, logits)]
+    return Pairs(*columns[:3], joined), columns[3]
 
 
 def weights(fit: Joining) -> list[float]:
-    return [fit.by_tail, fit.by_head, fit.by_frequency]
+    return [fit.by_tail, fit.by_head, fit.by_frequency, fit.none]
 
 
 def test_weights_are_found_again_from_all_relations() -> None:
-    fit = fit_joining(*drawn(4000))
+    pairs, logits = drawn(4000)
+    assert 0.2 < pairs.joined.mean() < 0.8
+    fit = fit_joining(pairs)
     assert weights(fit) == pytest.approx(weights(TRUE), rel=0.1)
-    assert fit.questions == 4000
-    tails, heads, shares, true = drawn(4000, seed=3)
-    assert fit.first == pytest.approx((TRUE.logits(tails, heads, shares).argmax(1) == true).mean(), abs=0.03)
+    assert fit.questions == pairs.joined.sum()
+    assert fit.first == pytest.approx((logits.argmax(1) == 0)[pairs.joined].mean(), abs=0.03)
 
 
-def test_and_from_a_few_relations_drawn_evenly_beside_the_right_one() -> None:
-    tails, heads, shares, true = drawn(6000)
-    rng, rows = np.random.default_rng(1), np.arange(len(true))
-    order = rng.permuted(np.tile(np.arange(30), (len(true), 1)), axis=1)
-    others = order[order != true[:, None]].reshape(len(true), 29)[:, :7]
-    columns = np.column_stack([true, others])
-    some = [part[rows[:, None], columns] for part in (tails, heads, shares)]
-    some[2][::3, 5:] = -np.inf  # some questions have fewer candidates
-    assert weights(fit_joining(*some, np.zeros(len(true), int))) == pytest.approx(weights(TRUE), rel=0.15)
+def test_and_from_a_few_relations_drawn_evenly() -> None:
+    pairs, _ = drawn(8000)
+    rng = np.random.default_rng(1)
+    # Beside the right relation 7 of the other 29; where there is none, 8 of all 30.
+    order = rng.permuted(np.tile(np.arange(30), (8000, 1)), axis=1)
+    rest = order[order != 0].reshape(8000, 29)
+    columns = np.where(pairs.joined[:, None], np.column_stack([np.zeros(8000, int), rest[:, :7]]), order[:, :8])
+    some = [np.take_along_axis(part, columns, 1) for part in (pairs.tails, pairs.heads, pairs.shares)]
+    assert weights(fit_joining(Pairs(*some, pairs.joined, 8 / 30))) == pytest.approx(weights(TRUE), rel=0.15)
+    # Without knowing that they are a part of all, the threshold would be too low.
+    assert fit_joining(Pairs(*some, pairs.joined)).none < TRUE.none - 1
+
+
+def test_places_that_hold_no_relation_do_not_count() -> None:
+    pairs, _ = drawn(3000, relations=10)
+    hollow = [np.column_stack([part, np.full((3000, 3), fill)]) for part, fill in
+              ((pairs.tails, 0.9), (pairs.heads, 0.9), (pairs.shares, -np.inf))]  # fmt: skip
+    assert weights(fit_joining(Pairs(*hollow, pairs.joined))) == pytest.approx(weights(fit_joining(pairs)), rel=1e-3)
+
+
+def test_cosines_in_single_precision_give_the_same_weights() -> None:
+    pairs, _ = drawn(300)
+    single = replace(pairs, tails=pairs.tails.astype(np.float32), heads=pairs.heads.astype(np.float32))
+    assert weights(fit_joining(single)) == pytest.approx(weights(fit_joining(pairs)), rel=1e-3)
 
 
 def test_of_the_relations_told_likely_as_many_are_right() -> None:
-    fit = fit_joining(*drawn(4000, seed=1))
-    tails, heads, shares, true = drawn(4000, seed=2)
-    logits = fit.logits(tails, heads, shares)
+    fit = fit_joining(drawn(4000, seed=1)[0])
+    pairs, _ = drawn(4000, seed=2)
+    logits = fit.logits(pairs.tails, pairs.heads, pairs.shares)
     chances = np.array([fit.probability(row, np.zeros(len(row), bool)) for row in logits])
-    first = chances.max(1)
-    right = chances.argmax(1) == true
-    for low, high in ((0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0)):
-        inside = (first >= low) & (first < high)
+    told = chances.max(1)
+    right = (chances.argmax(1) == 0) & pairs.joined
+    for low, high in ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 1.0)):
+        inside = (told >= low) & (told < high)
         assert inside.sum() > 100
-        assert right[inside].mean() == pytest.approx(first[inside].mean(), abs=0.08)
+        assert right[inside].mean() == pytest.approx(told[inside].mean(), abs=0.08)
 
 
-def test_weights_stay_finite_where_every_question_is_easy() -> None:
-    tails = np.tile([0.9, 0.1, 0.1], (30, 1))
-    fit = fit_joining(tails, tails, np.zeros((30, 3)), np.zeros(30, int))
+def test_weights_stay_finite_where_every_pair_is_easy() -> None:
+    joined = np.arange(30) < 15
+    tails = np.where(joined[:, None], [0.9, 0.1, 0.1], [0.1, 0.1, 0.1])
+    fit = fit_joining(Pairs(tails, tails, np.zeros((30, 3)), joined))
     assert all(0 < weight <= 200 for weight in weights(fit))
+    assert fit.first == 1
 
 
-def test_a_known_relation_competes_with_the_unknown_ones() -> None:
+def test_a_known_relation_competes_with_the_unknown_ones_and_with_none() -> None:
     logits = np.array([2.0, 1.0, 0.0, 3.0])
     known = np.array([True, False, False, True])
-    e = np.exp(logits)
-    free = e[1] + e[2]
+    e, fit = np.exp(logits), replace(TRUE, none=0.5)
+    free = e[1] + e[2] + np.exp(0.5)
     wanted = [e[0] / (e[0] + free), e[1] / free, e[2] / free, e[3] / (e[3] + free)]
-    assert Joining.probability(logits, known) == pytest.approx(wanted)
-    assert Joining.probability(logits, np.ones(4, bool)) == pytest.approx(np.ones(4))
+    assert fit.probability(logits, known) == pytest.approx(wanted)
+    assert fit.probability(logits, np.ones(4, bool)) == pytest.approx(e / (e + np.exp(0.5)))

@@ -88,6 +88,25 @@ def test_who_has_the_one_answer_of_a_relation_gets_no_second(completer, tmp_path
     assert both > len(found)
 
 
+def test_typed_proposals_have_ends_that_the_relation_has_had(completer, expected, tmp_path):
+    kg = completer.kg
+    triples = [triple for split in ("train", "valid", "test") for triple in kg.split(split).tolist()]
+    seen = {(r, side, f"Q{triple[side]}") for triple in triples for r, side in ((triple[1], 0), (triple[1], 2))}
+    number = {"near": kg.relations.find("near"), "born_in": kg.relations.find("born_in")}
+    completer.propose(tmp_path / "typed.tsv", n=10**6, relations=["near", "born_in"], typed=True)
+    found = {(row["head"], row["relation"], row["tail"]) for row in read(tmp_path / "typed.tsv")}
+    wanted = {(h, r, t) for h, r, t in expected if {(number[r], 0, h), (number[r], 2, t)} <= seen}
+    assert found == wanted
+    assert 0 < len(wanted) < len(expected)
+
+
+def test_relations_left_out(completer, tmp_path):
+    completer.propose(tmp_path / "some.tsv", n=50, without=["near", "knows", "capital of"])
+    assert {row["relation"] for row in read(tmp_path / "some.tsv")} == {"born_in"}
+    with pytest.raises(SatkgcError, match="no relation is left to propose"):
+        completer.propose(tmp_path / "none.tsv", relations=["near"], without=["near"])
+
+
 def test_which_relations_have_one_answer():
     one_tail = [(i, 0, 40 + i % 3) for i in range(30)]  # thirty heads, three tails
     nearly = [(i, 1, 40) for i in range(39)] + [(0, 1, 41)]  # one head of 39 has a second

@@ -94,8 +94,20 @@ def test_files_are_streamed(completer, tmp_path, monkeypatch):
     answers = answer_file(completer, file)
     assert next(answers)[0].head == "Q1"
     assert next(answers)[0].head == "Q2"
-    with pytest.raises(SatkgcError, match=r"q\.tsv:3: unknown relation 'no such relation'"):
-        next(answers)
+    assert "q.tsv:3: unknown relation 'no such relation'" in str(next(answers)[1])
+
+
+def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "BATCH", 2)
+    file = write(tmp_path, "q.csv", "head;relation;tail\nQ1;near;?\nnobody;near;?\n?;near;Q3\n")
+    (_, first), (asked, error), (_, last) = answer_file(completer, file, k=2)
+    assert first == completer.tails("Q1", "near", k=2)
+    assert last == completer.heads("near", "Q3", k=2)
+    assert asked.head == "nobody"
+    record = json.loads(as_json(asked, error))
+    assert record["question"] == {"head": "nobody", "relation": "near"}
+    assert record["error"].startswith(f"{file}:3: unknown entity 'nobody'")
+    assert "answers" not in record
 
 
 @pytest.mark.parametrize(

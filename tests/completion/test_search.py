@@ -46,6 +46,19 @@ def test_ids(search):
     assert search.search("id1", 3)[0] == 1
 
 
+def test_mistyped_iris():
+    base = "http://data.example/place/"
+    ids = [base + name for name in ("K%C3%B6ln", "Munich", "inv-0005", "inv-0050", "Augsburg")] + ["http://other/K"]
+    vocabulary = Vocabulary.build("entity", pa.array(ids), pa.array([f"n{i}" for i in range(6)]), pa.array([""] * 6))
+    search = EntitySearch.build(vocabulary, np.zeros(6, np.int32))
+    assert search.search(base + "Köln", 3)[0] == 0
+    assert search.search(base + "K%c3%b6ln", 3)[0] == 0
+    assert search.search(base + "Munch", 3)[0] == 1
+    assert set(search.search(base + "inv-005", 2)) == {2, 3}
+    assert search.search(base + "Timbuktu", 3) == []
+    assert search.search("http://nowhere.example/Munich", 3) == []
+
+
 def test_misspelt_and_inner_words_are_found(search):
     assert names_of(search, "Lenardo da Vinci")[0] == "Leonardo da Vinci"
     assert names_of(search, "vinchi")[0] == "Vinci"

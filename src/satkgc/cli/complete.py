@@ -1,9 +1,10 @@
-"""`satkgc complete`, `satkgc evidence`, `satkgc propose` and `satkgc prepare`: questions to a trained model."""
+"""`satkgc complete`, `evidence`, `propose`, `accept` and `prepare`: questions to a trained model."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +41,7 @@ def register(app: typer.Typer) -> None:
     app.command("complete")(complete)
     app.command("evidence")(evidence)
     app.command("propose")(propose)
+    app.command("accept")(accept)
     app.command("prepare")(prepare)
 
 
@@ -77,7 +79,7 @@ def complete(
 
     A new entity (--new-name) stands for the head, or for the tail with --new-side tail. A file of questions has the
     columns head, relation, tail with "?" for what is asked, or is JSON lines; its answers are printed or written as
-    JSON lines.
+    JSON lines. A question with an unknown name gets an error in their place, and the others their answers.
 
     [bold]Examples[/]
 
@@ -178,6 +180,10 @@ def propose(
         float | None,
         typer.Option(min=0, max=1, help="Only above the probability that had this precision on validation questions."),
     ] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Not this relation; repeat it for several.")] = None,
+    typed: Annotated[
+        bool, typer.Option("--typed", help="Only entities that the graph has at that end of the relation already.")
+    ] = False,
     second_answers: Annotated[
         bool, typer.Option("--second-answers", help="Also where a relation has one answer, and an entity has it.")
     ] = False,
@@ -187,6 +193,9 @@ def propose(
 
     A relation that gives 95 % of its heads one tail, such as a date of birth, is taken to have no second one, and
     likewise for heads: only entities without an answer get one. --second-answers leaves this out.
+
+    --typed keeps nonsense out, a place as somebody's teacher, and with it entities that the relation never had: look
+    whether it fits your graph.
 
     Probabilities are measured on questions that have a missing answer. Of all questions some have none, so the share of
     right proposals is lower than they say; look at a sample before you trust a threshold.
@@ -198,6 +207,8 @@ def propose(
       satkgc propose runs/demo missing.tsv --n 500
 
       satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.8
+
+      satkgc propose runs/demo missing.csv --typed --without also_see
     """
     from satkgc.completion import Completer
 
@@ -207,8 +218,34 @@ def propose(
         if completer.asker.calibration is None:
             raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
         min_probability = max(min_probability or 0.0, completer.asker.calibration.threshold(precision))
-    count = completer.propose(out, n, relation or None, min_probability, second_answers=second_answers)
+    count = completer.propose(
+        out, n, relation or None, min_probability, second_answers=second_answers, without=without or (), typed=typed
+    )
     typer.echo(f"{out}: {count:,} triples")
+
+
+def accept(
+    reviewed: Annotated[
+        Path, typer.Argument(help="The .tsv or .csv of `satkgc propose`, looked through.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Argument(help="The file to write: .nt, .tsv, .csv or .parquet.", show_default=False)],
+    column: Annotated[str, typer.Option(help="The column that says yes.")] = "accept",
+) -> None:
+    """Write the proposals that a person accepted, as RDF (N-Triples) or a table.
+
+    The tables of `satkgc propose` have an empty column "accept". Open one in a spreadsheet, write yes (or x, 1, true)
+    where a triple is right, save it, and give it to this command.
+
+    [bold]Examples[/]
+
+      satkgc propose runs/demo missing.csv --n 200
+
+      satkgc accept missing.csv accepted.nt
+    """
+    from satkgc.completion.review import accept as write_accepted
+
+    count, looked = write_accepted(reviewed, out, column)
+    typer.echo(f"{out}: {count:,} of {looked:,} triples")
 
 
 def prepare(
@@ -254,21 +291,30 @@ def _answer_file(completer: Any, questions: Path, out: Path | None, narrow: dict
 
     from satkgc.completion.questions import answer_file, as_json
 
-    if out is None:
+    count, refused = 0, 0
+
+    def lines() -> Iterator[str]:
+        nonlocal count, refused
         for question, answers in answer_file(completer, questions, **narrow):
-            print(as_json(question, answers), flush=True)
-        return
-    part = out.with_name(out.name + ".part")
-    count = 0
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            for question, answers in answer_file(completer, questions, **narrow):
-                file.write(as_json(question, answers) + "\n")
-                count += 1
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
-    typer.echo(f"{out}: {count:,} questions answered")
+            refused += isinstance(answers, SatkgcError)
+            count += 1
+            yield as_json(question, answers)
+
+    if out is None:
+        for line in lines():
+            print(line, flush=True)
+    else:
+        part = out.with_name(out.name + ".part")
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in lines())
+            os.replace(part, out)
+        finally:
+            part.unlink(missing_ok=True)
+        typer.echo(f"{out}: {count - refused:,} questions answered")
+    if refused:
+        what = f"{refused:,} of {count:,} questions have a name that is unknown or that several have"
+        raise SatkgcError(what, where=questions, remedy='see "error" in their lines of the answers')
 
 
 def _show(answers: list[Answer], relations: bool) -> None:

@@ -25,6 +25,7 @@ from satkgc.completion.asking import Asker
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.prepare import IndexKind, index_checksum, is_prepared, open_prepared, prepare
 from satkgc.completion.propose import propose
+from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.training import Run
 from satkgc.training.ranks import find_device
@@ -98,16 +99,23 @@ class Completer:
         relations: Sequence[str] | None = None,
         min_probability: float | None = None,
         second_answers: bool = False,
+        without: Sequence[str] = (),
+        typed: bool = False,
     ) -> int:
         """Write the `n` most likely missing triples of the graph, or of some relations, to .tsv, .csv, .parquet or .nt.
 
         Where a relation gives nearly every entity one answer, those that have it get no second one, unless
-        `second_answers` are wanted. A call that was stopped goes on where it was when it is made again. Returns how
-        many were written.
+        `second_answers` are wanted; `typed`, only entities that the graph has at that end of the relation already are
+        proposed there. A call that was stopped goes on where it was when it is made again. Returns how many were
+        written.
         """
-        chosen = None if relations is None else [self.asker.names.relation(r) for r in relations]
+        names = self.asker.names
+        chosen = set(range(self.kg.num_relations) if relations is None else map(names.relation, relations))
+        chosen -= set(map(names.relation, without))
+        if not chosen:
+            raise SatkgcError("no relation is left to propose", remedy="leave fewer out")
         signature = index_checksum(self.run)
-        return propose(self.asker, Path(out), n, chosen, min_probability, signature, second_answers)
+        return propose(self.asker, Path(out), n, sorted(chosen), min_probability, signature, second_answers, typed)
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""

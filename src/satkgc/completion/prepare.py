@@ -14,14 +14,15 @@ import numpy as np
 
 from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker, Query
-from satkgc.completion.calibration import FEWEST, RIVALS, Calibration, fit
+from satkgc.completion.calibration import RIVALS, Calibration, fit
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.index import Index
-from satkgc.completion.joining import COMPETING, ENCODINGS, Joining, fit_joining, log_shares
+from satkgc.completion.joining import Joining
 from satkgc.completion.names import Names
 from satkgc.completion.reliability import draw_reliability, report
 from satkgc.completion.search import EntitySearch
 from satkgc.completion.vectors import Vectors
+from satkgc.completion.weigh import weigh_relations
 from satkgc.encoder import Towers, model_checksum
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
@@ -124,31 +125,6 @@ def calibrate(asker: Asker, questions: int = QUESTIONS) -> Calibration | None:
         for row, (mine, true) in enumerate(zip(ids, valid, strict=True), start):
             labels[row, : len(mine)] = np.isin(mine, true)
     return fit(scores, labels)
-
-
-def weigh_relations(asker: Asker, encodings: int = ENCODINGS, competing: int = COMPETING) -> Joining:
-    """Fit which relation joins two entities on validation triples: the right one among some that are not known."""
-    kg, rng = asker.kg, np.random.default_rng(0)
-    competing = min(competing, kg.num_relations)
-    count = min(len(kg.valid), encodings // (2 * competing))
-    if competing < 2 or count < FEWEST:
-        return Joining()
-    share = log_shares(asker.names.frequency)
-    relations = np.zeros((count, competing), np.int32)
-    shares = np.full((count, competing), -np.inf)
-    triples = kg.valid[np.sort(rng.choice(len(kg.valid), count, replace=False))]
-    for row, (head, relation, tail) in enumerate(triples.tolist()):
-        others = [r for r in rng.permutation(kg.num_relations).tolist() if not asker.holds(head, r, tail)]
-        chosen = [relation, *others][:competing]  # drawn evenly, so that what holds among them holds among all
-        relations[row, : len(chosen)] = chosen
-        shares[row, : len(chosen)] = share[chosen]
-    tails, heads = np.zeros((2, count, competing))
-    for scores, asked, answer, inverse in ((tails, 0, 2, 0), (heads, 2, 0, kg.num_relations)):
-        entities = np.repeat(triples[:, asked], competing)
-        queries = list(zip(entities.tolist(), (relations.ravel() + inverse).tolist(), strict=True))
-        vectors = asker.encode(queries, progress=True).reshape(count, competing, -1)
-        scores[:] = np.einsum("qnd,qd->qn", vectors, asker.vectors.rows(triples[:, answer]))
-    return fit_joining(tails, heads, shares, np.zeros(count, np.int64))
 
 
 def sample_queries(kg: KnowledgeGraph, triples: Int32, count: int) -> list[Query]:

@@ -51,17 +51,19 @@ class Best:
 def propose(
     asker: Asker,
     out: Path,
-    n: int = 1000,
-    relations: Sequence[int] | None = None,
+    n: int,
+    relations: Sequence[int],
     min_probability: float | None = None,
     signature: str = "",
     second_answers: bool = False,
+    typed: bool = False,
 ) -> int:
     """Write the `n` most likely triples that the graph does not hold; returns how many there are.
 
-    For every chosen relation, tails are asked for of each entity that is its head somewhere, and heads of each that is
+    For every relation, tails are asked for of each entity that is its head somewhere, and heads of each that is
     its tail somewhere; without `second_answers`, not of those that have the one answer that such a relation gives. How
-    far it got is kept beside the output, so that a call that was stopped goes on.
+    far it got is kept beside the output, so that a call that was stopped goes on. If `typed`, answers are only such as
+    are the relation's tail, or head, somewhere.
     """
     ready(out)
     check_ending(out)
@@ -72,17 +74,16 @@ def propose(
     if min_probability is not None and asker.calibration is None:
         raise SatkgcError("this run has no probabilities", remedy="leave the least probability out")
     size = asker.kg.num_relations
-    chosen = range(size) if relations is None else sorted(set(relations))
     single = set() if second_answers else single_answered(asker.kg)
     work = [
         (d, start)
-        for r in chosen
+        for r in relations
         for d in (r, r + size)
         if d not in single  # whoever is asked has an answer
         for start in range(0, len(_askers(asker, d)), BATCH)
     ]
-    settings = {"run": signature, "n": n, "relations": list(chosen), "least": min_probability, "batch": BATCH}
-    asked = json.dumps(settings | {"second_answers": second_answers})
+    settings = {"run": signature, "n": n, "relations": list(relations), "least": min_probability, "batch": BATCH}
+    asked = json.dumps(settings | {"second_answers": second_answers, "typed": typed})
     state = _State(out.with_name(out.name + ".state.npz"), asked)
     done, best = state.open()
     with progress_bar() as bar:
@@ -90,8 +91,9 @@ def propose(
         saved = time.monotonic()
         for directed, start in work[done:]:
             other = (directed + size) % (2 * size)
-            complete = _askers(asker, other) if other in single else None
-            best = _ask(asker, directed, start, best, n, min_probability, complete)
+            seen = _askers(asker, other)
+            outside = seen if other in single else None
+            best = _ask(asker, directed, start, best, n, min_probability, seen if typed else None, outside)
             done += 1
             bar.advance(task)
             if time.monotonic() - saved > SAVE_SECONDS:
@@ -123,9 +125,16 @@ def single_answered(kg: KnowledgeGraph) -> set[int]:
 
 
 def _ask(
-    asker: Asker, directed: int, start: int, best: Best, n: int, least: float | None, complete: Int32 | None
+    asker: Asker,
+    directed: int,
+    start: int,
+    best: Best,
+    n: int,
+    least: float | None,
+    inside: Int32 | None,
+    outside: Int32 | None,
 ) -> Best:
-    """`complete` are entities that have an answer already and cannot be one again."""
+    """`inside` are the entities that may be answers; those `outside` have their one answer and are none again."""
     size = asker.kg.num_relations
     queries = [(int(entity), directed) for entity in _askers(asker, directed)[start : start + BATCH]]
     rivals = asker.rivals(queries, asker.encode(queries))
@@ -138,8 +147,10 @@ def _ask(
         worth = asker.calibration.probability(scores, scores, True).astype(np.float32)
     floor = best.worth[-1] if len(best.worth) == n else -np.inf
     keep = np.isfinite(scores) & (worth >= floor) & (worth >= (-np.inf if least is None else least))
-    if complete is not None:
-        keep &= ~np.isin(ids, complete)
+    if inside is not None:
+        keep &= np.isin(ids, inside)
+    if outside is not None:
+        keep &= ~np.isin(ids, outside)
     row, column = np.nonzero(keep)
     subject = np.array([entity for entity, _ in queries], np.int32)[row]
     relation = np.full(len(row), directed % size, np.int32)

@@ -13,23 +13,32 @@ from typing import Any
 from satkgc.completion.answer import Answer, NewEntity, Question, Role
 from satkgc.completion.completer import Completer
 from satkgc.errors import SatkgcError
+from satkgc.kg.readers.source import SourceFile
+from satkgc.kg.readers.table import csv_delimiter
 
 BATCH = 256
 ASKED = ("", "?")  # what stands in a table for the part that is asked for
 Numbered = tuple[int, Question]
 
 
-def answer_file(completer: Completer, file: Path, **defaults: Any) -> Iterator[tuple[Question, list[Answer]]]:
-    """Read a file's questions and answer them in its order; `defaults` are fields of `Question` that it leaves open."""
+def answer_file(
+    completer: Completer, file: Path, **defaults: Any
+) -> Iterator[tuple[Question, list[Answer] | SatkgcError]]:
+    """Read a file's questions and answer them in its order; `defaults` are fields of `Question` that it leaves open.
+
+    A question with a name that is unknown or ambiguous gets the error, with its line, in the place of answers.
+    """
     numbered = read_questions(file, **defaults)
     while batch := list(islice(numbered, BATCH)):
+        refused: dict[int, SatkgcError] = {}
         for line, question in batch:
             try:
                 completer.asker.check(question)
             except SatkgcError as error:
-                raise SatkgcError(error.what, where=f"{file}:{line}", remedy=error.remedy) from error
-        questions = [question for _, question in batch]
-        yield from zip(questions, completer.ask(questions), strict=True)
+                refused[line] = SatkgcError(error.what, where=f"{file}:{line}", remedy=error.remedy)
+        answers = iter(completer.ask([question for line, question in batch if line not in refused]))
+        for line, question in batch:
+            yield question, refused[line] if line in refused else next(answers)
 
 
 def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
@@ -62,7 +71,8 @@ def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
 def _table(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
         tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-        reader = csv.reader(lines, **(tabs if file.suffix == ".tsv" else {}))  # type: ignore[arg-type]
+        form = tabs if file.suffix == ".tsv" else {"delimiter": csv_delimiter(SourceFile.of(file))}
+        reader = csv.reader(lines, **form)
         for row in reader:
             if not row or (reader.line_num == 1 and [cell.lower() for cell in row] == ["head", "relation", "tail"]):
                 continue
@@ -105,9 +115,11 @@ def _fact(given: Any) -> Role:
         raise SatkgcError(f"{given!r} is no fact", remedy="its fields are relation, side and other") from error
 
 
-def as_json(question: Question, answers: list[Answer]) -> str:
-    """One line: what was asked, and the answers."""
+def as_json(question: Question, answers: list[Answer] | SatkgcError) -> str:
+    """One line: what was asked, and the answers, or why there are none."""
     asked = {name: value for name, value in asdict(question).items() if name in ("head", "relation", "tail") and value}
+    if isinstance(answers, SatkgcError):
+        return json.dumps({"question": asked, "error": str(answers)}, ensure_ascii=False)
     return json.dumps({"question": asked, "answers": [as_record(answer) for answer in answers]}, ensure_ascii=False)
 
 

@@ -7,6 +7,7 @@ import os
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -55,13 +56,13 @@ class EntitySearch:
         return cls(entities, degree, *arrays)
 
     def search(self, text: str, limit: int) -> list[int]:
-        """Entities, best first: that id, names that begin so, ids that begin so, then names that look like it."""
+        """Entities, best first: that id, names that begin so, ids that begin so, ids and names that look like it."""
         text = text.strip()[:LONGEST]
         if not text:
             return []
         exact = self.entities.find(text)
         found = [] if exact is None else [exact]
-        for more in (self._names, self._ids, self._alike):
+        for more in (self._names, self._ids, self._ids_alike, self._alike):
             if len(found) < limit:
                 found = list(dict.fromkeys(found + more(text, limit)))
         return found[:limit]
@@ -89,6 +90,22 @@ class EntitySearch:
         size = len(text.encode())
         high = bisect_right(order, text.encode(), lo=low, key=lambda i: ids.id(i).encode()[:size])
         return [int(i) for i in order[low : min(high, low + limit)]]
+
+    def _ids_alike(self, text: str, limit: int) -> list[int]:
+        """A mistyped IRI: ids that begin alike and end in something that looks like the text's end, escaped or not."""
+        cut = max(text.rfind(mark) for mark in "/#:") + 1
+        if not cut:
+            return []
+        order, ids = self.entities.id_order, self.entities
+        wanted = _lower(unquote(text[cut:]))
+        alike: dict[int, float] = {}
+        for form in (text, text[:cut] + quote(text[cut:]), text[:cut] + unquote(text[cut:])):
+            place = bisect_left(order, form.encode(), key=lambda i: ids.id(i).encode())
+            for i in map(int, order[max(0, place - SHORTLIST) : place + SHORTLIST]):
+                if i not in alike and ids.id(i).startswith(text[:cut]):
+                    alike[i] = _letters_alike(wanted, _lower(unquote(ids.id(i)[cut:])))
+        ranked = sorted(alike, key=lambda i: (-alike[i], -int(self.degree[i]), i))
+        return [i for i in ranked[:limit] if alike[i] >= ALIKE]
 
     def _linked(self, entities: Int32, limit: int) -> list[int]:
         """The most linked of some entities, without sorting a million of them."""

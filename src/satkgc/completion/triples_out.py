@@ -19,6 +19,7 @@ COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name"
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in COLUMNS[:6]] + [("score", pa.float32()), ("probability", pa.float32())]
 )
+ACCEPT = "accept"  # an empty column of a table, for whoever looks through it
 IRI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|^`\\]+", re.IGNORECASE)
 SAFE = "!~*'()"  # as the web page writes ids
 ENDINGS = (".tsv", ".csv", ".parquet", ".nt")
@@ -50,9 +51,9 @@ def _delimited(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
     count = 0
     with part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t", lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow([*COLUMNS, ACCEPT])
         for rows in batches:
-            writer.writerows([*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}"] for row in rows)
+            writer.writerows([*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}", ""] for row in rows)
             count += len(rows)
     return count
 

@@ -85,10 +85,10 @@ def _is_parquet(source: Path) -> bool:
 
 def _text(file: SourceFile) -> Delimited:
     plain = file.path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    return Delimited(file, _csv_delimiter(file) if plain.endswith(".csv") else "\t")
+    return Delimited(file, csv_delimiter(file) if plain.endswith(".csv") else "\t")
 
 
-def _csv_delimiter(file: SourceFile) -> str:
+def csv_delimiter(file: SourceFile) -> str:
     """A comma, or what the first line has more of outside quotes: where commas are decimal, CSV has semicolons."""
     with file.open() as stream:
         line = next((line for line in stream.read(1 << 16).splitlines() if line.strip()), b"")

@@ -1,0 +1,61 @@
+"""Proposals that a person has looked through: the rows of the table that were accepted, in another form."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from satkgc.completion.triples_out import ACCEPT, COLUMNS, Row, check_ending, write_triples
+from satkgc.errors import SatkgcError
+from satkgc.kg.readers.source import SourceFile
+from satkgc.kg.readers.table import csv_delimiter
+from satkgc.output import ready
+
+YES = ("yes", "y", "x", "true", "1")
+NO = ("no", "n", "", "false", "0")
+
+
+def accept(reviewed: Path, out: Path, column: str = ACCEPT) -> tuple[int, int]:
+    """Write the rows of a .tsv or .csv of proposals whose column says yes; how many those are, and of how many."""
+    check_ending(ready(out))
+    if out.exists():
+        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
+    if reviewed.suffix not in (".tsv", ".csv"):
+        raise SatkgcError("cannot tell the form of this table", where=reviewed, remedy="end its name in .tsv or .csv")
+    rows = list(_rows(reviewed, column))
+    accepted = [row for row, yes in rows if yes]
+    return write_triples(out, [accepted]), len(rows)
+
+
+def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            delimiter = "\t" if file.suffix == ".tsv" else csv_delimiter(SourceFile.of(file))
+            reader = csv.DictReader(lines, delimiter=delimiter)
+            missing = [name for name in (*COLUMNS[:3], column) if name not in (reader.fieldnames or ())]
+            if missing:
+                remedy = "give the table that `satkgc propose` wrote, or name the column with --column"
+                raise SatkgcError(f"there is no column {missing[0]!r}", where=f"{file}:1", remedy=remedy)
+            for record in reader:
+                where = f"{file}:{reader.line_num}"
+                said = (record[column] or "").strip().lower()
+                if said not in YES + NO:
+                    raise SatkgcError(f"{column} is {said!r}", where=where, remedy="write yes, or leave it empty")
+                head, relation, tail, *names = (record.get(name) or "" for name in COLUMNS[:6])
+                if not (head and relation and tail):
+                    raise SatkgcError("a triple without head, relation or tail", where=where, remedy="fill it in")
+                score, chance = (_number(record, name, where) for name in COLUMNS[6:])
+                yield (head, relation, tail, names[0], names[1], names[2], score or 0.0, chance), said in YES
+    except UnicodeDecodeError as error:
+        raise SatkgcError("not UTF-8", where=file, remedy="save it as CSV in UTF-8") from error
+    except OSError as error:
+        raise SatkgcError(f"cannot read the table: {error.strerror}", where=file) from error
+
+
+def _number(record: dict[str, str], name: str, where: str) -> float | None:
+    text = (record.get(name) or "").strip()
+    try:
+        return float(text.replace(",", ".")) if text else None  # a spreadsheet may have written a decimal comma
+    except ValueError as error:
+        raise SatkgcError(f"{name} is {text!r}", where=where, remedy="leave the numbers as they were") from error

@@ -1,0 +1,66 @@
+"""From a table that a person looked through to what was accepted."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from satkgc.completion.review import accept
+from satkgc.errors import SatkgcError
+
+pytest_plugins = ["world"]
+
+
+@pytest.fixture
+def reviewed(completer, tmp_path):
+    """Proposals of which the second and the fourth were accepted, as a spreadsheet saves them."""
+    completer.propose(tmp_path / "missing.csv", n=6, relations=["near"])
+    with (tmp_path / "missing.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["accept"] for row in rows] == [""] * 6
+    for row, said in zip(rows, ("no", "yes", "", "X", "0", ""), strict=True):
+        row["accept"] = said
+        row["score"] = row["score"].replace(".", ",")
+    with (tmp_path / "reviewed.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, list(rows[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(rows)
+    return tmp_path / "reviewed.csv"
+
+
+def test_what_was_accepted_as_rdf_and_as_a_table(completer, reviewed, tmp_path):
+    completer.propose(tmp_path / "all.nt", n=6, relations=["near"])
+    lines = (tmp_path / "all.nt").read_text().splitlines()
+    assert accept(reviewed, tmp_path / "accepted.nt") == (2, 6)
+    assert (tmp_path / "accepted.nt").read_text().splitlines() == [lines[1], lines[3]]
+    completer.propose(tmp_path / "all.tsv", n=6, relations=["near"])
+    rows = (tmp_path / "all.tsv").read_text().splitlines()
+    accept(reviewed, tmp_path / "accepted.tsv")
+    assert (tmp_path / "accepted.tsv").read_text().splitlines() == [rows[0], rows[2], rows[4]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("accept", "good", r"reviewed\.csv:1: there is no column 'accept'; give the table"),
+        (";yes", ";maybe", r"reviewed\.csv:3: accept is 'maybe'; write yes, or leave it empty"),
+        (";near;", ";;", r"reviewed\.csv:2: a triple without head, relation or tail"),
+    ],
+)
+def test_bad_tables_are_one_line_and_write_nothing(reviewed, tmp_path, before, after, message):
+    reviewed.write_text(reviewed.read_text(encoding="utf-8-sig").replace(before, after, 1), encoding="utf-8")
+    with pytest.raises(SatkgcError, match=message):
+        accept(reviewed, tmp_path / "out.nt")
+    assert not (tmp_path / "out.nt").exists()
+
+
+def test_bad_places(reviewed, tmp_path):
+    with pytest.raises(SatkgcError, match=r"cannot tell the form of 'out\.xlsx'"):
+        accept(reviewed, tmp_path / "out.xlsx")
+    with pytest.raises(SatkgcError, match=r"missing\.parquet: cannot tell the form of this table"):
+        accept(tmp_path / "missing.parquet", tmp_path / "out.nt")
+    with pytest.raises(SatkgcError, match=r"gone\.csv: cannot read the table"):
+        accept(tmp_path / "gone.csv", tmp_path / "out.nt")
+    with pytest.raises(SatkgcError, match="the file is there already"):
+        accept(reviewed, reviewed)
