@@ -113,6 +113,16 @@ def test_the_plan_takes_its_time_from_the_results(tmp_path):
     assert by_another.config.encoder.backbone == "models/mpnet"
     save_result(result("wn18rr-satkgc", steps=8450, minutes=15.0), tmp_path)
     assert "about 15 minutes of training on NVIDIA H200 (measured)" in make_plan(row, tmp_path).lines()[-1]
+
+
+def test_a_plan_says_what_is_laid_over_the_recipe(tmp_path):
+    lines = make_plan(find_row("fb15k-237-simkgc"), tmp_path).lines()
+    (laid,) = [line for line in lines if line.startswith("settings for FB15k-237: ")]
+    assert "objective.popularity=1.0" in laid
+    assert "sampling.batch_size=3072" in laid
+    assert "backbone" not in laid
+    (changed,) = [line for line in lines if line.startswith("changes to the recipe: ")]
+    assert changed.endswith(": nothing")
     assert make_plan(find_row("fb15k-237-satkgc"), tmp_path).minutes is None
 
 

@@ -11,6 +11,7 @@ from little_world import little_world, write_run
 from transformers import AutoTokenizer
 
 from satkgc.completion.export import export
+from satkgc.completion.export.card import model_card
 from satkgc.completion.export.strings import entity_strings, relation_strings
 from satkgc.errors import SatkgcError
 from satkgc.text import TextConfig, Texts
@@ -116,6 +117,23 @@ def test_the_card_says_what_it_is(run_copy, tmp_path):
     (run_copy / "metrics.json").write_text(json.dumps(report))
     export(run_copy, "npy", tmp_path / "measured")
     assert "| both | 0.250 | 0.125 | 0.300 | 0.500 |" in (tmp_path / "measured" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TextConfig(neighbours=0), "`name: description`. An inverse"),
+        (
+            TextConfig(neighbours=7, short_words=9),
+            "fewer than\n9 words is followed by the names of up to 7 neighbours.",
+        ),
+        (TextConfig(neighbours=2, neighbour_relations=True), "neighbours by relation, up to 2 of each"),
+    ],
+)
+def test_the_card_says_what_a_text_is(prepared, text, said):
+    run = Run.load(prepared)
+    run = Run(run.folder, replace(run.config, text=text), run.about)
+    assert said in model_card(run, "npy", {})
 
 
 def test_bad_exports_leave_nothing(prepared, tmp_path, monkeypatch):

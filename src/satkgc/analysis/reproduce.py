@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ from satkgc.analysis.rows import MPNET, Row
 from satkgc.evaluation import Report
 from satkgc.kg import KnowledgeGraph, catalogue
 from satkgc.training import Config, Run, make_config
+from satkgc.training.settings import flat
 from satkgc.training.trainer import train_or_stop
 
 _HUB = {MPNET: f"sentence-transformers/{MPNET}"}
+_SAID = ("applied", "encoder.backbone", "training.seed")  # in other lines of a plan
 _POINTS = 100  # of a curve that is kept
 
 
@@ -34,10 +36,13 @@ class Plan:
     def lines(self) -> list[str]:
         """For people, before it starts."""
         row, sampling = self.row, self.config.sampling
-        changes = ", ".join(f"{name}={value}" for name, value in row.overrides.items()) or "nothing"
+        bare = flat(asdict(make_config(row.recipe)))
+        laid = {name: value for name, value in flat(asdict(self.config)).items() if bare[name] != value}
+        settings = _listed({name: laid[name] for name in laid if name not in {*row.overrides, *_SAID}})
         lines = [
             f"{row.name}: recipe {row.recipe} on {row.dataset} with {row.backbone}, seed {row.seed}",
-            f"changes to the recipe: {changes}",
+            f"changes to the recipe: {_listed(row.overrides)}",
+            f"settings for {row.dataset}: {settings}",
             f"{self.steps:,} steps ({self.epochs:.3g} epochs) in batches of {sampling.batch_size:,}, "
             "then one evaluation on test",
         ]
@@ -45,6 +50,10 @@ class Plan:
             return [*lines, "how long it takes has not been measured yet"]
         how = "measured" if self.measured == row.name else f"by the steps of {self.measured}"
         return [*lines, f"takes about {self.minutes:.0f} minutes of training on {self.hardware} ({how})"]
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "nothing"
 
 
 def make_plan(row: Row, results: Path, backbone: str | None = None) -> Plan:

@@ -68,6 +68,8 @@ def _list(results: Path) -> None:
     from satkgc.analysis.rows import load_rows
 
     done, rows = load_results(results), load_rows()
+    if not done:
+        typer.echo(f"no results in {results}: --results names the folder that has them", err=True)
     width = max(map(len, rows))
     typer.echo(f"{'row':{width}}  test MRR  minutes  what it is")
     for row in rows.values():

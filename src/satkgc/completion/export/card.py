@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from satkgc.text import TextConfig
 from satkgc.training import Run
 
 USE = {
@@ -75,15 +76,24 @@ how well the entity completes the triple. Exported as {format} from a run of sat
 
 {use}
 
-An entity's text is `name: description`; a description of fewer than {config.text.short_words} words is followed by the
-names of up to {config.text.neighbours} neighbours. An inverse question puts "inverse " before the relation. Texts are
-cut to {config.text.max_tokens} tokens, the head's first. Vectors have length 1.
+An entity's text is `name: description`{_neighbours(config.text)}. An inverse question puts "inverse " before the
+relation. Texts are cut to {config.text.max_tokens} tokens, the head's first. Vectors have length 1.
 
 ## Intended use and limits
 
 Suggesting missing triples of this graph, or of others about the same matters, to people who check them. It knows what
 its texts say; what is false or one-sided in them comes back. A cosine is no probability.
 """
+
+
+def _neighbours(text: TextConfig) -> str:
+    if not text.neighbours:
+        return ""
+    if text.neighbour_relations:
+        many = f"neighbours by relation, up to {text.neighbours} of each: `; hypernym : dog , wolf ; has part : paw`"
+    else:
+        many = f"the names of up to {text.neighbours} neighbours"
+    return f"; a description of fewer than\n{text.short_words} words is followed by {many}"
 
 
 def _metrics(run: Run) -> str:
