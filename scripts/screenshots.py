@@ -1,7 +1,8 @@
 """Take the pictures of the page that the docs show, from a running service (needs Chromium and the dev extra).
 
-satkgc serve runs/demo &
-python scripts/screenshots.py
+satkgc serve runs/wn18rr-satkgc &
+python scripts/screenshots.py --entity 04536866
+python scripts/screenshots.py --entity 04403638 --relation _has_part --only page-evidence
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def main() -> None:
     """Open the page four times and write a PNG each time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default="http://localhost:8321/", help="where the service is [http://localhost:8321/]")
-    parser.add_argument("--entity", default="dog.n.01", help="id of the entity that is asked about [dog.n.01]")
-    parser.add_argument("--relation", default="hypernym", help="id of the relation [hypernym]")
+    parser.add_argument("--entity", required=True, help="id of the entity that is asked about")
+    parser.add_argument("--relation", default="_hypernym", help="id of the relation [_hypernym]")
+    parser.add_argument("--only", help="take this picture alone")
     args = parser.parse_args()
     IMAGES.mkdir(parents=True, exist_ok=True)
     one = {"asked": "tail", "relation": args.relation}
@@ -38,6 +40,8 @@ def main() -> None:
             ("page-new-entity", {**one, **NEW}, DESK, top),
             ("page-phone", {**one, "id": args.entity}, PHONE, top),
         ):
+            if args.only not in (None, name):
+                continue
             page = browser.new_context(**context).new_page()
             page.goto(f"{args.url}#{urlencode(question)}")
             page.locator(".answer").first.wait_for(timeout=120_000)

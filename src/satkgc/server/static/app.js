@@ -121,7 +121,7 @@ async function fitting(entity, direction, signal) {
 function summary(rows, entity, other) {
   if (!rows.length) return "No answer is left with these settings.";
   const bold = (end) => (end ? el("b", {}, readable(end.name)) : el("b", { class: "hole" }, "?"));
-  const chosen = other ? bold(null) : el("i", {}, byId("relation").selectedOptions[0]?.textContent);
+  const chosen = other ? el("i", { class: "hole" }, "?") : el("i", {}, byId("relation").selectedOptions[0]?.textContent);
   const [first, last] = asked() === "head" ? [other, entity] : [entity, other];
   const known = rows.filter((row) => row.answer.known).length;
   const share = known ? `, ${known} of them known` : "";
