@@ -116,9 +116,10 @@ def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
         share = (frequency[completer.kg.relations.find(answer.id)] + 1) / (frequency + 1).sum()
         logits[answer.id] = fit.by_tail * forth.score + fit.by_head * back.score + fit.by_frequency * math.log(share)
     assert not any(a.known for a in answers)
-    total = math.exp(fit.none) + sum(math.exp(logit) for logit in logits.values())
+    total = sum(math.exp(logit) for logit in logits.values())
+    joined = 1 / (1 + math.exp(fit.steep * (fit.none - math.log(total))))
     for answer in answers:
-        assert answer.probability == pytest.approx(math.exp(logits[answer.id]) / total, rel=1e-3)
+        assert answer.probability == pytest.approx(joined * math.exp(logits[answer.id]) / total, rel=1e-3)
     assert completer.relations("Q3", "Q41", among=("near",)) == [a for a in answers if a.id == "near"]
     assert len(completer.relations("Q3", "Q41", k=2)) == 2
 

@@ -6,31 +6,30 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from satkgc.completion.joining import Joining, log_shares
 from satkgc.completion.weigh import Pairs, fit_joining
 
-TRUE = Joining(by_tail=12.0, by_head=25.0, by_frequency=1.2, none=9.0)
+TRUE = Joining(by_tail=12.0, by_head=25.0, by_frequency=1.2, none=9.0, steep=0.7)
 
 
 def drawn(pairs: int, relations: int = 30, seed: int = 0) -> tuple[Pairs, np.ndarray]:
-    """Pairs whose relation, or none, was drawn from the softmax that `TRUE` says; the right one comes first. And the
-    relations' logits."""
+    """Pairs whose relation, if any, was drawn as `TRUE` says; the right one comes first. And the relations' logits."""
     rng = np.random.default_rng(seed)
     tails, heads = rng.normal(0.2, 0.1, (2, pairs, relations))
     shares = np.broadcast_to(log_shares(rng.integers(1, 1000, relations)), tails.shape)
     logits = TRUE.logits(tails, heads, shares)
-    all_of_them = np.column_stack([logits, np.full(pairs, TRUE.none)])
-    right = (all_of_them + rng.gumbel(size=all_of_them.shape)).argmax(1)  # a draw from the softmax
-    joined = right < relations
+    right = (logits + rng.gumbel(size=logits.shape)).argmax(1)  # a draw from the softmax
+    joined = rng.random(pairs) < expit(TRUE.steep * (np.log(np.exp(logits).sum(1)) - TRUE.none))
     first = np.where(joined, right, 0)
     order = np.argsort(np.arange(relations) != first[:, None], axis=1, kind="stable")
     columns = [np.take_along_axis(part, order, 1) for part in (tails, heads, shares, logits)]
-    return Pairs(*columns[:3], joined), columns[3]
+    return Pairs(*columns[:3], joined, relations), columns[3]
 
 
 def weights(fit: Joining) -> list[float]:
-    return [fit.by_tail, fit.by_head, fit.by_frequency, fit.none]
+    return [fit.by_tail, fit.by_head, fit.by_frequency, fit.none, fit.steep]
 
 
 def test_weights_are_found_again_from_all_relations() -> None:
@@ -50,16 +49,20 @@ def test_and_from_a_few_relations_drawn_evenly() -> None:
     rest = order[order != 0].reshape(8000, 29)
     columns = np.where(pairs.joined[:, None], np.column_stack([np.zeros(8000, int), rest[:, :7]]), order[:, :8])
     some = [np.take_along_axis(part, columns, 1) for part in (pairs.tails, pairs.heads, pairs.shares)]
-    assert weights(fit_joining(Pairs(*some, pairs.joined, 8 / 30))) == pytest.approx(weights(TRUE), rel=0.15)
+    fit = fit_joining(Pairs(*some, pairs.joined, 30))
+    assert weights(fit)[:4] == pytest.approx(weights(TRUE)[:4], rel=0.1)
+    assert fit.steep == pytest.approx(TRUE.steep, rel=0.25)  # what was not drawn makes it look less steep
     # Without knowing that they are a part of all, the threshold would be too low.
-    assert fit_joining(Pairs(*some, pairs.joined)).none < TRUE.none - 1
+    assert fit_joining(Pairs(*some, pairs.joined, 8)).none < TRUE.none - 1
 
 
 def test_places_that_hold_no_relation_do_not_count() -> None:
     pairs, _ = drawn(3000, relations=10)
     hollow = [np.column_stack([part, np.full((3000, 3), fill)]) for part, fill in
               ((pairs.tails, 0.9), (pairs.heads, 0.9), (pairs.shares, -np.inf))]  # fmt: skip
-    assert weights(fit_joining(Pairs(*hollow, pairs.joined))) == pytest.approx(weights(fit_joining(pairs)), rel=1e-3)
+    assert weights(fit_joining(Pairs(*hollow, pairs.joined, 13))) == pytest.approx(
+        weights(fit_joining(pairs)), rel=1e-3
+    )
 
 
 def test_cosines_in_single_precision_give_the_same_weights() -> None:
@@ -84,16 +87,20 @@ def test_of_the_relations_told_likely_as_many_are_right() -> None:
 def test_weights_stay_finite_where_every_pair_is_easy() -> None:
     joined = np.arange(30) < 15
     tails = np.where(joined[:, None], [0.9, 0.1, 0.1], [0.1, 0.1, 0.1])
-    fit = fit_joining(Pairs(tails, tails, np.zeros((30, 3)), joined))
+    fit = fit_joining(Pairs(tails, tails, np.zeros((30, 3)), joined, 3))
     assert all(0 < weight <= 200 for weight in weights(fit))
     assert fit.first == 1
 
 
-def test_a_known_relation_competes_with_the_unknown_ones_and_with_none() -> None:
+def test_a_known_relation_competes_with_the_unknown_ones() -> None:
     logits = np.array([2.0, 1.0, 0.0, 3.0])
     known = np.array([True, False, False, True])
-    e, fit = np.exp(logits), replace(TRUE, none=0.5)
-    free = e[1] + e[2] + np.exp(0.5)
-    wanted = [e[0] / (e[0] + free), e[1] / free, e[2] / free, e[3] / (e[3] + free)]
-    assert fit.probability(logits, known) == pytest.approx(wanted)
-    assert fit.probability(logits, np.ones(4, bool)) == pytest.approx(e / (e + np.exp(0.5)))
+    e, fit = np.exp(logits), replace(TRUE, none=1.5, steep=2.0)
+    free = e[1] + e[2]
+    any_of_them = 1 / (1 + (np.exp(1.5) / free) ** 2)
+    assert fit.probability(logits, known)[1:3] == pytest.approx(any_of_them * e[1:3] / free)
+    for i in (0, 3):
+        total = free + e[i]
+        assert fit.probability(logits, known)[i] == pytest.approx(e[i] / total / (1 + (np.exp(1.5) / total) ** 2))
+    alone = fit.probability(logits, np.ones(4, bool))
+    assert alone == pytest.approx(1 / (1 + (np.exp(1.5) / e) ** 2))

@@ -2,7 +2,7 @@
 
 Cosines of different relations do not compare: a batch of training tells apart the answers of one question, never two
 questions about one answer. So the relation is asked from both ends, a frequent one has a head start, and weigh.py fits
-what each of the three is worth. Most pairs nothing joins, so none at all competes as well.
+what each of the three is worth. Most pairs nothing joins, so how likely it is that anything does is fitted as well.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from satkgc.completion.calibration import Array
 
 @dataclass(frozen=True)
 class Joining:
-    """Weights of a softmax over the relations that could be missing between two entities, and none at all."""
+    """Weights of a softmax over the relations that could be missing between two entities, and whether any is."""
 
     by_tail: float = 15.0  # of the cosine between (head, relation) and the tail
     by_head: float = 15.0  # of that between (tail, inverse relation) and the head
     by_frequency: float = 0.7  # of the logarithm of the relation's share of the training triples
-    none: float = 10.0  # the logit of none
+    none: float = 10.0  # the logarithm of the softmax's sum at which it is as likely that none is missing
+    steep: float = 1.0  # how fast that changes with the sum
     questions: int = 0  # joined pairs it was fitted to; without any the order is worth something, the chances nothing
     first: float = 0.0  # share of them whose right relation came first, by weights fitted to the other half
 
@@ -32,9 +33,10 @@ class Joining:
         return np.asarray(self.by_tail * tails + self.by_head * heads + self.by_frequency * shares)
 
     def probability(self, logits: Array, known: Any) -> Array:
-        """Of relations (n,): the unknown ones and none share it, a known one competes as if it were missing."""
-        others = np.logaddexp(logsumexp(logits[~known]) if not known.all() else -np.inf, self.none)
-        return np.where(known, expit(logits - others), np.exp(logits - others))
+        """Of relations (n,): the unknown ones compete, and a known one with them as if it were missing."""
+        unknown = logsumexp(logits[~known]) if not known.all() else -np.inf
+        total = np.where(known, np.logaddexp(unknown, logits), unknown)
+        return np.asarray(expit(self.steep * (total - self.none)) * np.exp(logits - total))
 
 
 def log_shares(frequency: Any) -> Array:

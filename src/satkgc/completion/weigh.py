@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_expit, log_softmax, logsumexp
 
 from satkgc.completion.asking import Asker
 from satkgc.completion.calibration import FEWEST, Array
@@ -26,11 +27,19 @@ class Pairs:
     heads: Any  # (q, n)
     shares: Any  # (q, n), -inf where there are fewer
     joined: Any  # (q,) bool: by the relation in column 0, or by none
-    drawn: float = 1.0  # share of all relations that the columns are, drawn evenly
+    relations: int  # that there are; if the columns are fewer, they were drawn evenly, but for the right one
 
     def some(self, rows: Any) -> Pairs:
         """Some of them."""
         return replace(self, **{name: getattr(self, name)[rows] for name in ("tails", "heads", "shares", "joined")})
+
+    def stand_for(self) -> Array:
+        """The logarithm of how many relations each column stands for: the right one for itself alone.  # (q, n)"""
+        columns = self.tails.shape[1]
+        for_all = np.full(self.tails.shape, np.log(self.relations / columns))
+        for_others = np.full(self.tails.shape, np.log(max(1, self.relations - 1) / max(1, columns - 1)))
+        for_others[:, 0] = 0.0
+        return np.where(self.joined[:, None], for_others, for_all)
 
 
 def weigh_relations(asker: Asker, encodings: int = ENCODINGS, competing: int = COMPETING) -> Joining:
@@ -55,7 +64,7 @@ def weigh_relations(asker: Asker, encodings: int = ENCODINGS, competing: int = C
         relations[row, : len(chosen)], shares[row, : len(chosen)] = chosen, share[chosen]
     tails = _cosines(asker, pairs[:, 0], relations, pairs[:, 1])
     heads = _cosines(asker, pairs[:, 1], relations + kg.num_relations, pairs[:, 0])
-    return fit_joining(Pairs(tails, heads, shares, joined, competing / kg.num_relations))
+    return fit_joining(Pairs(tails, heads, shares, joined, kg.num_relations))
 
 
 def fit_joining(pairs: Pairs) -> Joining:
@@ -71,28 +80,33 @@ def fit_joining(pairs: Pairs) -> Joining:
 
 
 def _fit(pairs: Pairs) -> Joining:
+    """First which relation, from those that are joined; then whether any, from all."""
     out = ~np.isfinite(pairs.shares)
     # In double precision: the search takes differences of the loss.
-    tails, heads, shares = (
-        np.where(out, 0.0, part).astype(np.float64) for part in (pairs.tails, pairs.heads, pairs.shares)
-    )
-    start = np.array([*np.log([Joining.by_tail, Joining.by_head, Joining.by_frequency]), Joining.none])
-    faint = np.array([1, 1, 1, 0.04])  # a pull to the start, which keeps the search finite where everything is easy
+    inputs = [np.where(out, 0.0, part).astype(np.float64) for part in (pairs.tails, pairs.heads, pairs.shares)]
 
-    def loss(free: Array) -> float:
-        logits = _weights(free).logits(tails, heads, shares) - np.log(pairs.drawn)  # each stands for more
-        none = np.full(len(logits), free[3])
-        chances = log_softmax(np.column_stack([np.where(out, -np.inf, logits), none]), axis=1)
-        likelihood = np.where(pairs.joined, chances[:, 0], chances[:, -1]).sum()
-        return float(np.sum(faint * (free - start) ** 2) - likelihood)
+    def logits(free: Array) -> Array:
+        return np.where(out, -np.inf, Joining(*np.exp(free).tolist()).logits(*inputs))
 
-    bounds = [(np.log(0.01), np.log(200))] * 3 + [(-100, 100)]
-    return _weights(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x)
+    def which(free: Array) -> float:
+        return -float(log_softmax(logits(free)[pairs.joined], axis=1)[:, 0].sum())
+
+    weights = _search(which, np.log([Joining.by_tail, Joining.by_head, Joining.by_frequency]))
+    total = logsumexp(logits(weights) + pairs.stand_for(), axis=1)
+    sign = np.where(pairs.joined, 1, -1)
+
+    def whether(free: Array) -> float:
+        return -float(log_expit(sign * np.exp(free[1]) * (total - 10 * free[0])).sum())
+
+    none, steep = _search(whether, np.array([Joining.none / 10, np.log(Joining.steep)]))
+    by_tail, by_head, by_frequency = np.exp(weights).tolist()
+    return Joining(by_tail, by_head, by_frequency, float(10 * none), float(np.exp(steep)))
 
 
-def _weights(free: Array) -> Joining:
-    by_tail, by_head, by_frequency = np.exp(free[:3]).tolist()
-    return Joining(by_tail, by_head, by_frequency, float(free[3]))
+def _search(loss: Callable[[Array], float], start: Array) -> Array:
+    """The least loss; a faint pull to the start keeps it finite where everything is easy."""
+    found = minimize(lambda free: loss(free) + float(np.sum((free - start) ** 2)), start, method="L-BFGS-B")
+    return np.asarray(found.x)
 
 
 def _known(asker: Asker, head: int, tail: int) -> set[int]:
