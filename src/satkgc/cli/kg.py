@@ -42,7 +42,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "id": (str, "Tables: the column of ids in those two. (default: guessed)"),
     "label": (str, "Tables: the column of names in those two. (default: guessed)"),
     "description": (str, "Tables: the column of descriptions in those two. (default: guessed)"),
-    "languages": (list[str], "RDF: a language of labels and descriptions; repeat it, the best first. (default: en)"),
+    "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),
     "valid": (float, "The share to hold out for validation. (default: 0.05)"),
     "test": (float, "The share to hold out for testing. (default: 0.05)"),
@@ -96,7 +96,7 @@ def import_(
 
       satkgc kg import triples.parquet my-graph --entities entities.parquet --head subject --tail object
 
-      satkgc kg import dump.nt.gz my-graph --languages de --languages en --split inductive
+      satkgc kg import dump.nt.gz my-graph --languages de,en --split inductive
     """
     from satkgc.kg import KnowledgeGraph, binary
     from satkgc.kg.readers import ARCHIVES

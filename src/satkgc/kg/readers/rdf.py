@@ -35,6 +35,7 @@ from satkgc.kg.vocabulary import Int32, Vocabulary
 
 log = logging.getLogger("satkgc.kg")
 
+FEW = 5  # examples in a message
 LONGEST_IRI = 8_192  # a prefix of a megabyte would make every entity one
 
 
@@ -91,6 +92,7 @@ class _Nodes:
         self._names = BestTexts(NAMES, options.languages)
         self._descriptions = BestTexts(DESCRIPTIONS, options.languages)
         self._literals = self._quoted = 0
+        self._languages = options.languages
 
     def add(self, quad: Any) -> None:
         """Take one statement in."""
@@ -174,3 +176,9 @@ class _Nodes:
         ]
         if left_out:
             log.warning("%s: left out of the graph: %s", name, ", ".join(left_out))
+        met = self._names.met + self._descriptions.met
+        plain = self._languages == ReadOptions.languages and not any(met)  # nobody asked, and no label speaks of any
+        if not plain and self._names.none_wanted() and self._descriptions.none_wanted():
+            there = ", ".join(f"{count:,} {tag or 'without a language'}" for tag, count in met.most_common(FEW))
+            wanted = ", ".join(self._languages)
+            log.warning("%s: no name or description is in %s; there are %s", name, wanted, there or "none at all")
