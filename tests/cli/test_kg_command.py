@@ -53,6 +53,14 @@ def test_import_maps_columns_and_splits_by_the_seed(tables: list[str], tmp_path:
     assert KnowledgeGraph.load(tmp_path / "split").name == "split"  # the folder's name, where none is given
 
 
+def test_import_takes_some_graphs_and_leaves_relations_out(tmp_path: Path) -> None:
+    statements = "<e:a> <e:knows> <e:b> <e:g> .\n<e:a> <e:likes> <e:b> <e:g> .\n<e:a> <e:sees> <e:b> <e:h> .\n"
+    (tmp_path / "g.nq").write_text(statements + "<e:a> <e:owns> <e:b> .\n<e:b> <e:knows> <e:a> <e:h> .\n")
+    flags = ["--graph", "e:g", "--graph", "e:h", "--without", "likes", "--without", "e:sees", "--split", "none"]
+    result = run("import", str(tmp_path / "g.nq"), str(tmp_path / "graph"), *flags)
+    assert "2 entities, 1 relations, 2/0/0" in result.stdout
+
+
 def test_inspect_describes_a_source_as_it_is(tables: list[str], tmp_path: Path) -> None:
     figures = json.loads(run("inspect", *tables, "--json", "--test", "0.2").stdout)
     expected = {"entities": 3, "relations": 2, "train": 5, "valid": 0, "test": 0, "described_entities": 2}

@@ -78,7 +78,7 @@ def listed(names: Sequence[str]) -> str:
 
 def _tell(places: Mapping[str, int], names: Sequence[str], shown: str, header: bool) -> None:
     """Say which columns were taken unasked."""
-    taken = ", ".join(f"{_cut(names[place])!a} as {role}" for role, place in places.items())
+    taken = ", ".join(f"{_cut(names[place])!r} as {role}" for role, place in places.items())
     log.warning("%s: columns taken by position: %s%s", shown, taken, "" if header else "; its first row counts as data")
 
 

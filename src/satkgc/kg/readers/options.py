@@ -35,6 +35,9 @@ class ReadOptions:
     # "allow" makes a name from its id.
     textless: Textless = "error"
 
+    # Relations whose triples are left out, by id or name: those that say nothing worth learning (rdf:type, owl:sameAs).
+    without: Sequence[str] = ()
+
     # Folders: the file that lists the entities, for folders that carry more than one set of texts.
     entities_file: str = "entities.tsv"
 
@@ -58,6 +61,8 @@ class ReadOptions:
     # RDF: languages of labels and descriptions, the best first; then those without a language, then any. In one text
     # they stand between commas; an empty one is a label without a language.
     languages: Sequence[str] = ("en",)
+    # RDF: the named graphs to read, by IRI. None named: all statements, whichever graph they are in.
+    graphs: Sequence[str] = ()
 
     # A source without valid and test triples gets a split of its own (see split.py), because training needs one to
     # measure itself by; "none" keeps all triples for training. A split in the source is never touched.
@@ -70,6 +75,9 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "languages", _tags(self.languages))
+        for name in ("without", "graphs"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         for name, kind in (("unlisted", Unlisted), ("textless", Textless), ("split", SplitKind)):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise SatkgcError(f"{name} cannot be {value!r}", remedy=f"use one of {', '.join(get_args(kind))}")

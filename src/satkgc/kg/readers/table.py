@@ -51,6 +51,8 @@ def _read_listed(source: Path, given: dict[str, str | None], options: ReadOption
     """The way for large graphs (see streamed.py), where it is open."""
     if options.entities is None or options.unlisted != "error" or source.suffix.lower() != ".parquet":
         return None
+    if options.without:  # what is left out may not be listed
+        return None
     file = SourceFile.of(source)
     table = ParquetTable(file)
     found = locate(table.names, given, ("head", "relation", "tail"), file.shown, header=True)
