@@ -85,6 +85,19 @@ def test_inspect_shows_a_table_and_draws(tmp_path: Path) -> None:
     assert (tmp_path / "degrees.png").stat().st_size > 10_000
 
 
+def test_inspect_shows_relations_the_most_frequent_and_the_rarest(tmp_path: Path) -> None:
+    rows = [f"a{i},[/r{relation}],b" for relation in range(40) for i in range(40 - relation)]  # brackets: no markup
+    (tmp_path / "g.csv").write_text("\n".join(["head,relation,tail", *rows]))
+    shown = run("inspect", str(tmp_path / "g.csv")).stdout
+    listed = [line.split() for line in shown.partition("triples    relation")[2].splitlines()[1:]]
+    assert [line[0] for line in listed] == [*map(str, range(40, 20, -1)), "…", *map(str, range(5, 0, -1))]
+    assert listed[0][-1] == "[/r0]"
+    assert listed[20][1:3] == ["15", "more,"]
+    assert "named by their id" in shown
+    figures = json.loads(run("inspect", str(tmp_path / "g.csv"), "--json").stdout)
+    assert [relation["triples"] for relation in figures["relation_triples"]] == list(range(40, 0, -1))
+
+
 def test_inspect_looks_at_every_byte_of_the_binary_form(tables: list[str], tmp_path: Path) -> None:
     source, *options = tables
     run("import", source, str(tmp_path / "graph"), *options)

@@ -106,8 +106,14 @@ def test_literals_and_statements_about_statements_are_left_out_and_counted(turtl
     with caplog.at_level(logging.WARNING):
         source = turtle(':a :age 5 ; :born "1999" . :c :says <<( :a :knows :b )>> .')
     assert set(source.entities) == {"http://e/a", "http://e/b"}
-    assert "2 literals" in caplog.text
+    assert "2 literals (1 of http://e/age, 1 of http://e/born)" in caplog.text
     assert "1 statements about statements" in caplog.text
+
+
+def test_the_predicates_of_most_literals_are_named(turtle, caplog) -> None:  # type: ignore[no-untyped-def]
+    turtle("".join(f":a :p{i} {', '.join(map(str, range(i)))} ." for i in range(1, 8)))
+    most = ", ".join(f"{i} of http://e/p{i}" for i in range(7, 2, -1))
+    assert caplog.messages == [f"g: left out of the graph: 28 literals ({most}, …)"]
 
 
 def test_a_label_that_is_no_text_is_neither_name_nor_relation(turtle) -> None:  # type: ignore[no-untyped-def]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -97,7 +98,8 @@ class _Nodes:
         self._triples = array("i")  # head, relation, tail, head, …
         self._names = BestTexts(NAMES, options.languages)
         self._descriptions = BestTexts(DESCRIPTIONS, options.languages)
-        self._literals = self._quoted = 0
+        self._literals: Counter[str] = Counter()  # by predicate
+        self._quoted = 0
         self._languages = options.languages
 
     def add(self, quad: Any) -> None:
@@ -114,7 +116,7 @@ class _Nodes:
                     texts.offer(self._number(subject), predicate, object.value, object.language)
                 return
         if isinstance(object, literal):
-            self._literals += 1
+            self._literals[predicate] += 1
         elif not isinstance(object, (named, blank)):
             self._quoted += 1
         else:
@@ -177,11 +179,16 @@ class _Nodes:
     def _called(self, key: str) -> str:
         return self._names.of(self._nodes.get(key, 2**31)) or readable(key)
 
+    def _literal_predicates(self) -> str:
+        """The predicates of most of the literals."""
+        most = [f"{count:,} of {predicate}" for predicate, count in self._literals.most_common(FEW)]
+        return ", ".join([*most, "…"] if len(self._literals) > FEW else most)
+
     def _tell(self, name: str, loose: int) -> None:
         left_out = [
             f"{count:,} {what}"
             for count, what in (
-                (self._literals, "literals"),
+                (self._literals.total(), f"literals ({self._literal_predicates()})"),
                 (loose, "triples of blank nodes without a name"),
                 (self._quoted, "statements about statements"),
             )
