@@ -131,8 +131,9 @@ def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest
     [
         (["inspect", "WN18R"], "did you mean WN18RR?"),
         (["get", "nothing-like-it"], "`satkgc kg list` shows the names"),
-        (["import", "wordnet-sample", "{room}"], "use --force"),
-        (["import", "wordnet-sample", "{room}", "--force"], "not a graph in binary form"),
+        (["import", "wordnet-sample", "{room}"], "so it is not overwritten; choose another name"),
+        (["import", "wordnet-sample", "{room}", "--force"], "so it is not overwritten; choose another name"),
+        (["import", "wordnet-sample", "{room}/triples.csv"], "so it is not overwritten; choose another name"),
         (["inspect", "{room}/triples.csv", "--head", "nobody"], "there is no column 'nobody'"),
         (["inspect", "{room}/triples.csv", "--split", "sideways"], "split cannot be 'sideways'"),
     ],
