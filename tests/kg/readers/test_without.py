@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from pathlib import Path
 
@@ -56,11 +55,12 @@ def test_a_large_table_whose_entities_are_all_listed(tmp_path: Path) -> None:
     assert set(graph.entities) == set(entities)  # listed ones stay
 
 
-def test_how_many_are_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path, _ = written("nt", tmp_path)
-    with caplog.at_level(logging.WARNING):
-        read(path, ReadOptions(split="none", without="rdf:type"))
-    assert caplog.messages == [f"g: triples left out: 2 of {TYPE!r}"]
+@pytest.mark.parametrize("form", ["folder", "parquet", "nt"])
+def test_how_many_are_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture, form: str) -> None:
+    path, tables = written(form, tmp_path)
+    read(path, ReadOptions(split="none", without=["rdf:type", "same as"], **tables))  # type: ignore[arg-type]
+    shown = path / "train.tsv" if form == "folder" else path
+    assert caplog.messages == [f"{shown}: triples left out: 2 of {TYPE!r}, 1 of {SAME!r}"]
 
 
 def test_a_prefix_of_the_file_and_a_name_made_from_an_id(tmp_path: Path) -> None:
@@ -80,7 +80,8 @@ def test_the_line_of_what_is_wrong_is_that_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("without", "message"),
     [
-        ("rdf:typ", r"no triple has the relation 'rdf:typ'; .*"),
+        ("rdf:typ", r"no triple has the relation 'rdf:typ'; "),
+        ("MADE_BY", r"(triples\.parquet|train\.tsv|g\.nt): no triple has .* did you mean 'made by'"),
         ("mad by", r"no triple has the relation 'mad by'; did you mean 'made by'.*\?"),
         ("zzz", r"no triple has the relation 'zzz'; `satkgc kg inspect` lists them"),
         (["made by", "is a", "same as"], "no triple is left; leave fewer relations out"),
@@ -94,7 +95,7 @@ def test_what_cannot_be_left_out(tmp_path: Path, form: str, without: str, messag
 
 def test_a_name_of_several_relations(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("a\thttp://x/type\tb\na\thttp://y/type\tb\na\tr\tb\n")
-    message = "t: 2 relations are called 'type'; give the id of one: 'http://x/type' or 'http://y/type'"
+    message = "t.tsv: 2 relations are called 'type'; give the id of one: 'http://x/type' or 'http://y/type'"
     with pytest.raises(SatkgcError, match=re.escape(message)):
         read(tmp_path / "t.tsv", ReadOptions(without="type"))
     graph = read(tmp_path / "t.tsv", ReadOptions(split="none", without="http://x/type"))

@@ -57,7 +57,7 @@ def assemble(
 ) -> KnowledgeGraph:
     """Check everything, number entities and relations (as listed, else in order of appearance), drop duplicates."""
     if options.without:
-        splits, relations = _leave_out(name, splits, relations, options)
+        splits, relations = _leave_out(splits, relations, options)
     for triples in splits.values():
         for column, what in ((triples.head, "head"), (triples.relation, "relation"), (triples.tail, "tail")):
             _refuse_empty(column, f"the {what} of this triple", triples.where)
@@ -105,7 +105,7 @@ def finish(
 
 
 def _leave_out(
-    name: str, splits: Mapping[str, Triples], listing: Listing | None, options: ReadOptions
+    splits: Mapping[str, Triples], listing: Listing | None, options: ReadOptions
 ) -> tuple[dict[str, Triples], Listing | None]:
     """The triples and the listing without the relations that are not wanted; before any check, for they may fail it."""
     cells = [chunk.cast(pa.large_string()) for triples in splits.values() for chunk in triples.relation.chunks]
@@ -114,8 +114,9 @@ def _leave_out(
     called: dict[str, str] = {}
     if listing is not None and listing.names is not None:
         called = dict(zip(listing.ids.to_pylist(), _trimmed(listing.names).to_pylist(), strict=True))
-    shown = [called.get(id) or readable(id) for id in ids]
-    places = to_leave_out(options.without, ids, shown, counts.field("counts").to_pylist(), name)
+    names = [called.get(id) or readable(id) for id in ids]
+    shown = splits["train"].where(0).rpartition(":")[0]  # the file, without a line
+    places = to_leave_out(options.without, ids, names, counts.field("counts").to_pylist(), shown)
     unwanted = pa.array([ids[place] for place in places])
 
     def kept(ids: pa.ChunkedArray, where: Where) -> tuple[pa.ChunkedArray, Where]:
@@ -130,10 +131,10 @@ def _leave_out(
         result[split] = Triples(head, relation, tail, where)
     if listing is not None:
         mask, where = kept(listing.ids, listing.where)
-        names, descriptions = (
+        called_so, described = (
             None if texts is None else texts.filter(mask) for texts in (listing.names, listing.descriptions)
         )
-        listing = Listing(listing.ids.filter(mask), names, descriptions, listing.shown, where)
+        listing = Listing(listing.ids.filter(mask), called_so, described, listing.shown, where)
     return result, listing
 
 

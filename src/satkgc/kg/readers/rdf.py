@@ -142,7 +142,7 @@ class _Nodes:
         if options.without:
             counts = np.bincount(triples[:, 1], minlength=len(relation_keys)).tolist()
             names = [self._called(key) for key in relation_keys]
-            unwanted = to_leave_out(options.without, relation_keys, names, counts, name, self.prefixes)
+            unwanted = to_leave_out(options.without, relation_keys, names, counts, self._shown, self.prefixes)
             triples = triples[~np.isin(triples[:, 1], unwanted)]
         named = np.fromiter((bool(self._names.of(i)) for i in range(len(keys))), bool, len(keys))
         nameless = np.fromiter((key.startswith("_:") for key in keys), bool, len(keys)) & ~named

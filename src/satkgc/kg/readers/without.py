@@ -44,7 +44,8 @@ def to_leave_out(
                 f"{len(called)} relations are called {text!r}", where=shown, remedy=f"give the id of one: {several}"
             )
         if not called:
-            near = difflib.get_close_matches(text, dict.fromkeys([*names, *ids]), n=3, cutoff=0.5)
+            known = {known.lower(): known for known in [*names, *ids]}
+            near = [known[match] for match in difflib.get_close_matches(text.lower(), known, n=3, cutoff=0.5)]
             raise SatkgcError(
                 f"no triple has the relation {text!r}",
                 where=shown,
