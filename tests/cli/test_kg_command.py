@@ -53,6 +53,14 @@ def test_import_maps_columns_and_splits_by_the_seed(tables: list[str], tmp_path:
     assert KnowledgeGraph.load(tmp_path / "split").name == "split"  # the folder's name, where none is given
 
 
+def test_import_takes_some_graphs_and_leaves_relations_out(tmp_path: Path) -> None:
+    statements = "<e:a> <e:knows> <e:b> <e:g> .\n<e:a> <e:likes> <e:b> <e:g> .\n<e:a> <e:sees> <e:b> <e:h> .\n"
+    (tmp_path / "g.nq").write_text(statements + "<e:a> <e:owns> <e:b> .\n<e:b> <e:knows> <e:a> <e:h> .\n")
+    flags = ["--graph", "e:g", "--graph", "e:h", "--without", "likes", "--without", "e:sees", "--split", "none"]
+    result = run("import", str(tmp_path / "g.nq"), str(tmp_path / "graph"), *flags)
+    assert "2 entities, 1 relations, 2/0/0" in result.stdout
+
+
 def test_inspect_describes_a_source_as_it_is(tables: list[str], tmp_path: Path) -> None:
     figures = json.loads(run("inspect", *tables, "--json", "--test", "0.2").stdout)
     expected = {"entities": 3, "relations": 2, "train": 5, "valid": 0, "test": 0, "described_entities": 2}
@@ -75,6 +83,19 @@ def test_inspect_shows_a_table_and_draws(tmp_path: Path) -> None:
     ):
         assert text in result.stdout
     assert (tmp_path / "degrees.png").stat().st_size > 10_000
+
+
+def test_inspect_shows_relations_the_most_frequent_and_the_rarest(tmp_path: Path) -> None:
+    rows = [f"a{i},[/r{relation}],b" for relation in range(40) for i in range(40 - relation)]  # brackets: no markup
+    (tmp_path / "g.csv").write_text("\n".join(["head,relation,tail", *rows]))
+    shown = run("inspect", str(tmp_path / "g.csv")).stdout
+    listed = [line.split() for line in shown.partition("triples    relation")[2].splitlines()[1:]]
+    assert [line[0] for line in listed] == [*map(str, range(40, 20, -1)), "…", *map(str, range(5, 0, -1))]
+    assert listed[0][-1] == "[/r0]"
+    assert listed[20][1:3] == ["15", "more,"]
+    assert "named by their id" in shown
+    figures = json.loads(run("inspect", str(tmp_path / "g.csv"), "--json").stdout)
+    assert [relation["triples"] for relation in figures["relation_triples"]] == list(range(40, 0, -1))
 
 
 def test_inspect_looks_at_every_byte_of_the_binary_form(tables: list[str], tmp_path: Path) -> None:
@@ -110,8 +131,9 @@ def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest
     [
         (["inspect", "WN18R"], "did you mean WN18RR?"),
         (["get", "nothing-like-it"], "`satkgc kg list` shows the names"),
-        (["import", "wordnet-sample", "{room}"], "use --force"),
-        (["import", "wordnet-sample", "{room}", "--force"], "not a graph in binary form"),
+        (["import", "wordnet-sample", "{room}"], "so it is not overwritten; choose another name"),
+        (["import", "wordnet-sample", "{room}", "--force"], "so it is not overwritten; choose another name"),
+        (["import", "wordnet-sample", "{room}/triples.csv"], "so it is not overwritten; choose another name"),
         (["inspect", "{room}/triples.csv", "--head", "nobody"], "there is no column 'nobody'"),
         (["inspect", "{room}/triples.csv", "--split", "sideways"], "split cannot be 'sideways'"),
     ],

@@ -89,8 +89,9 @@ def test_nothing_is_overwritten_unasked_and_nothing_but_a_graph_ever(tmp_path: P
     assert content(graph) == content(KnowledgeGraph.load(tmp_path / "graph"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("keep me")
-    with pytest.raises(SatkgcError, match="not a graph in binary form"):
-        graph.save(tmp_path / "mine", overwrite=True)
+    for overwrite in (False, True):
+        with pytest.raises(SatkgcError, match=r"not a graph in binary form, .*; choose another name"):
+            graph.save(tmp_path / "mine", overwrite=overwrite)
     assert (tmp_path / "mine" / "letter.txt").read_text() == "keep me"
 
 

@@ -43,6 +43,10 @@ def test_figures_are_those_of_networkx_and_scipy(graph: KnowledgeGraph) -> None:
     assert figures["described_entities"] == len(words)
     assert figures["description_words"]["max"] == max(words, default=0)
     assert figures["description_words"]["mean"] == pytest.approx(np.mean(words) if words else 0)
+    triples = np.concatenate([graph.train, graph.valid, graph.test])[:, 1].tolist()
+    found = {relation["id"]: relation["triples"] for relation in figures["relation_triples"]}
+    assert found == {graph.relations.id(r): triples.count(r) for r in range(graph.num_relations)}
+    assert list(found.values()) == sorted(found.values(), reverse=True)
     assert figures["held_out_entities"] == {split: len(members) for split, members in graph.split_entities.items()}
 
 
@@ -64,6 +68,16 @@ def test_categories_follow_the_rule_of_one_and_a_half(graph: KnowledgeGraph) -> 
         assert CATEGORIES[found[relation]] == f"{'N' if many_heads else '1'}-{'N' if many_tails else '1'}"
     counts = inspect(graph)["relation_categories"]
     assert sum(part["train"] for part in counts.values()) == len(graph.train)
+
+
+def test_entities_named_by_their_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("satkgc.kg.inspect.ROWS", 3)  # as if it were a large graph
+    ids = ["http://e/birthPlace", "Q1", "new_york", "x", "y", "z_z"]
+    names = ["birth place", "Ann", "new york", "Xaver", "y", "z z"]
+    entities = vocabulary("entity", ids, names)
+    graph = KnowledgeGraph.from_arrays("g", entities, vocabulary("relation", ["r"]), [[0, 0, 1]])
+    expected = {"entities": 4, "examples": ["http://e/birthPlace", "new_york", "y"]}
+    assert inspect(graph)["named_by_id"] == expected
 
 
 def test_exactly_one_and_a_half_counts_as_many() -> None:

@@ -32,6 +32,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
         str,
         "error | allow: what to do with an entity that has neither name nor description. (default: error)",
     ),
+    "without": (list[str], "A relation whose triples are left out, by id or name (rdf:type); repeat it."),
     "entities_file": (str, "Folders: the file of entities, where there are several. (default: entities.tsv)"),
     "head": (str, "Tables: the column of heads, by name or by position from 0. (default: guessed)"),
     "relation": (str, "Tables: the column of relations. (default: guessed)"),
@@ -42,7 +43,8 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "id": (str, "Tables: the column of ids in those two. (default: guessed)"),
     "label": (str, "Tables: the column of names in those two. (default: guessed)"),
     "description": (str, "Tables: the column of descriptions in those two. (default: guessed)"),
-    "languages": (list[str], "RDF: a language of labels and descriptions; repeat it, the best first. (default: en)"),
+    "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
+    "graphs": (list[str], "RDF: the IRI of a named graph to read, and no other; repeat it. (default: all as one)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),
     "valid": (float, "The share to hold out for validation. (default: 0.05)"),
     "test": (float, "The share to hold out for testing. (default: 0.05)"),
@@ -56,8 +58,6 @@ def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         options = {name: value for name in READ_OPTIONS if (value := given.pop(name)) is not None and value != []}
-        if "languages" in options:
-            options["languages"] = tuple(options["languages"])
         command(**given, options=options)
 
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
@@ -66,15 +66,17 @@ def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[
-                kind | None, typer.Option(f"--{name.replace('_', '-')}", help=text, rich_help_panel="Reading")
-            ],
+            annotation=Annotated[kind | None, typer.Option(_flag(name), help=text, rich_help_panel="Reading")],
         )
         for name, (kind, text) in READ_OPTIONS.items()
     ]
     run.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in [*own, *flags]}
     return run
+
+
+def _flag(name: str) -> str:
+    return "--graph" if name == "graphs" else f"--{name.replace('_', '-')}"  # one IRI each time it is given
 
 
 @kg.command("import")
@@ -96,7 +98,9 @@ def import_(
 
       satkgc kg import triples.parquet my-graph --entities entities.parquet --head subject --tail object
 
-      satkgc kg import dump.nt.gz my-graph --languages de --languages en --split inductive
+      satkgc kg import dump.nt.gz my-graph --languages de,en --split inductive
+
+      satkgc kg import museum.trig my-graph --without rdf:type --without owl:sameAs --graph http://museum.org/objects
     """
     from satkgc.kg import KnowledgeGraph, binary
     from satkgc.kg.readers import ARCHIVES

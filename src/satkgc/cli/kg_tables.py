@@ -10,6 +10,9 @@ from rich.table import Table
 from satkgc.kg import catalogue
 from satkgc.kg.entries import CATALOGUE
 
+MOST, LEAST = 20, 5  # relations in the table: the most frequent, and the rarest of a graph that has more
+LONGEST = 60  # characters of an id
+
 LEAKS = {
     "same": "also in train",
     "symmetric": "turned round in train (symmetric relation)",
@@ -29,6 +32,9 @@ def print_figures(figures: dict[str, Any]) -> None:
         table.add_row(what, f"{value:,}" if isinstance(value, int) else f"{value:,.2f}", note)
 
     row("entities", entities, f"{described:,} with a description ({_percent(described, entities)})")
+    by_id = figures["named_by_id"]
+    such_as = f", such as {', '.join(map(_cut, by_id['examples']))}" if by_id["entities"] else ""
+    row("named by their id", by_id["entities"], f"{_percent(by_id['entities'], entities)}{such_as}")
     row("relations", figures["relations"])
     for split in ("train", "valid", "test"):
         held_out = figures["held_out_entities"].get(split)
@@ -56,7 +62,28 @@ def print_figures(figures: dict[str, Any]) -> None:
         row(f"leaks into {split}", sum(counts.values()), note)
     for kind in ("symmetric", "inverse"):
         row(f"{kind} relations", len(leaks[f"{kind}_relations"]), "by their mirrors in train")
-    Console().print(table)
+    console = Console(markup=False)  # ids may hold brackets
+    console.print(table, "", _relations(figures["relation_triples"]), sep="\n")
+
+
+def _relations(relations: list[dict[str, Any]]) -> Table:
+    """The relations and their triples; of many, the most frequent and the rarest."""
+    table = Table(box=None, padding=(0, 2))
+    table.add_column("triples", justify="right")
+    table.add_column("relation")
+    table.add_column("id", style="dim")
+    hidden = len(relations) - MOST - LEAST
+    for place, relation in enumerate(relations):
+        if hidden > 0 and place == MOST:
+            table.add_row("…", f"{hidden:,} more, all of them with --json")
+        if hidden <= 0 or not MOST <= place < MOST + hidden:
+            table.add_row(f"{relation['triples']:,}", _cut(relation["name"]), _cut(relation["id"]))
+    return table
+
+
+def _cut(text: str) -> str:
+    """The end of a long text: IRIs begin alike."""
+    return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
 
 
 def print_catalogue() -> None:

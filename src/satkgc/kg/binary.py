@@ -118,10 +118,12 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
     """Refuse a place that is taken; nothing but a graph or an empty folder is ever overwritten."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
+    if not is_folder(folder):
+        raise SatkgcError(
+            "not a graph in binary form, so it is not overwritten", where=folder, remedy="choose another name"
+        )
     if not overwrite:
         raise SatkgcError("the output exists already", where=folder, remedy="use --force or another folder")
-    if not is_folder(folder):
-        raise SatkgcError("not a graph in binary form, so it is not overwritten", where=folder)
 
 
 @contextmanager

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from satkgc.kg.categories import CATEGORIES, relation_categories
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.leaks import find_leaks
+from satkgc.kg.readers.readable import readable_names
 
 WORD = r"[^\s\v\x1c-\x1f\x{85}\p{Z}]+"  # what Python's str.split takes for one; RE2's \S knows no Unicode
+EXAMPLES = 3
 ROWS = 1 << 16  # texts are looked at so many at a time, whatever the size of the graph
 
 
@@ -39,7 +41,9 @@ def inspect(graph: KnowledgeGraph) -> dict[str, Any]:
         "isolated_entities": int((degree == 0).sum()),
         "components": len(sizes),
         "largest_component": int(sizes.max(initial=0)),
+        "relation_triples": _relation_triples(graph),
         "relation_categories": _categories(graph),
+        "named_by_id": _named_by_id(graph),
         "described_entities": len(described),
         "description_words": _lengths(described),
         "name_words": _lengths(_words(graph.entities.names)),
@@ -69,6 +73,28 @@ def _categories(graph: KnowledgeGraph) -> dict[str, dict[str, int]]:
         name: {"relations": int((category == i).sum()), "train": int(triples[category == i].sum())}
         for i, name in enumerate(CATEGORIES)
     }
+
+
+def _relation_triples(graph: KnowledgeGraph) -> list[dict[str, Any]]:
+    """Every relation with its triples of all splits, the most frequent first."""
+    relations = graph.relations
+    column = np.concatenate([graph.split(split)[:, 1] for split in ("train", "valid", "test")])
+    counts = np.bincount(column, minlength=len(relations))
+    order = np.argsort(-counts, kind="stable")
+    return [{"id": relations.id(r), "name": relations.name(r), "triples": int(counts[r])} for r in order]
+
+
+def _named_by_id(graph: KnowledgeGraph) -> dict[str, Any]:
+    """How many entities have a name that was made from their id, or might have been, and some of their ids."""
+    count = 0
+    examples: list[str] = []
+    for start in range(0, graph.num_entities, ROWS):
+        ids = graph.entities.ids[start : start + ROWS]
+        same = pc.equal(graph.entities.names[start : start + ROWS], readable_names(ids))
+        count += pc.sum(same).as_py()
+        if len(examples) < EXAMPLES:
+            examples += ids.filter(same)[: EXAMPLES - len(examples)].to_pylist()
+    return {"entities": count, "examples": examples}
 
 
 def _words(texts: pa.LargeStringArray) -> Any:

@@ -143,6 +143,8 @@ def test_an_entities_file_that_is_not_there(refused: Callable[..., str], tmp_pat
         ("t.csv", b"", (), r"t.csv: the file is empty"),
         ("t.csv.gz", gzip.compress(b"a,r,b\n" * 9999)[:60], (), r"t.csv.gz: .*cut short .* after [\d,]+ "),
         ("t.tsv.zst", zstd(b"a\tr\tb\n" * 9999)[:20], (), r"t.tsv.zst: the file is cut short"),
+        ("t.csv", b"_id,_labels,_start,_end,_type\n1,x,,,\n", (), r"t.csv:2: no row has a head; export"),
+        ("t.csv", b"_id,_labels,_start,_end,_type\n1,x,,,\n,,1,,r\n", (), r"t.csv:3: the tail of this triple is empty"),
         ("t.csv.gz", b"a,r,b\n", (), r"t.csv.gz: the file is cut short or damaged after 0 "),
         ("t.parquet", b"PAR1 not really", (), r"t.parquet: this is no Parquet file"),
         ("t.csv", b"a,r,b\n", ("--entities", "none.csv"), r"none.csv: there is no such file"),

@@ -64,6 +64,39 @@ def test_languages(turtle, languages: tuple[str, ...], labels: str, chosen: str)
     assert turtle(f":a rdfs:label {labels} .", languages=languages).entities["http://e/a"][0] == chosen
 
 
+@pytest.mark.parametrize("languages", ["fr,de", " fr , de ", ["fr", "de"], ("fr,de",)])
+def test_languages_in_one_text(turtle, languages: object) -> None:  # type: ignore[no-untyped-def]
+    labels = ':a rdfs:label "Wien"@de, "Vienna"@en, "W" . :b rdfs:label "Paris"@en, "Lutèce"@fr .'
+    source = turtle(labels, languages=languages)
+    assert source.entities == {"http://e/a": ("Wien", ""), "http://e/b": ("Lutèce", "")}
+
+
+@pytest.mark.parametrize("language", ["german", "de_AT", "@de", "de en", "d", "de-", "x"])
+def test_what_is_no_language_is_refused(language: str) -> None:
+    with pytest.raises(SatkgcError, match=f"'{language}' is no language; write it as"):
+        ReadOptions(languages=("en", language))
+    assert ReadOptions(languages="gsw,de-AT-1996,x-own").languages == ("gsw", "de-AT-1996", "x-own")
+
+
+@pytest.mark.parametrize(
+    ("languages", "text", "told"),
+    [
+        ("it,es", ':a rdfs:label "A"@de, "B"@en-GB ; rdfs:comment "C"@de, "D"', "2 de, 1 en-gb, 1 without a language"),
+        ("en", ':a rdfs:label "A"@de', "1 de"),
+        ("de", ':a rdfs:label "A"', "1 without a language"),
+        ("de", ":a :b :c", "none at all"),
+        ("en", ':a rdfs:label "A"', None),
+        ("it,de", ':a rdfs:label "A"@de-AT, "B"@en', None),
+        ("it", ':a rdfs:label "A" ; rdfs:comment "B"@it', None),
+        (",it", ':a rdfs:label "A"', None),
+    ],
+)
+def test_languages_that_no_text_has_are_told(turtle, caplog, languages: str, text: str, told: str | None) -> None:  # type: ignore[no-untyped-def]
+    turtle(f"{text} .", languages=languages)
+    wanted = languages.replace(",", ", ")
+    assert caplog.messages == ([f"g: no name or description is in {wanted}; there are {told}"] if told else [])
+
+
 def test_the_language_comes_before_the_predicate(turtle) -> None:  # type: ignore[no-untyped-def]
     assert turtle(':a rdfs:label "Wien"@de ; foaf:name "Vienna"@en .').entities["http://e/a"][0] == "Vienna"
     assert turtle(':a foaf:name "Ann" ; rdfs:label "Anne" .').entities["http://e/a"][0] == "Anne"
@@ -73,8 +106,14 @@ def test_literals_and_statements_about_statements_are_left_out_and_counted(turtl
     with caplog.at_level(logging.WARNING):
         source = turtle(':a :age 5 ; :born "1999" . :c :says <<( :a :knows :b )>> .')
     assert set(source.entities) == {"http://e/a", "http://e/b"}
-    assert "2 literals" in caplog.text
+    assert "2 literals (1 of http://e/age, 1 of http://e/born)" in caplog.text
     assert "1 statements about statements" in caplog.text
+
+
+def test_the_predicates_of_most_literals_are_named(turtle, caplog) -> None:  # type: ignore[no-untyped-def]
+    turtle("".join(f":a :p{i} {', '.join(map(str, range(i)))} ." for i in range(1, 8)))
+    most = ", ".join(f"{i} of http://e/p{i}" for i in range(7, 2, -1))
+    assert caplog.messages == [f"g: left out of the graph: 28 literals ({most}, …)"]
 
 
 def test_a_label_that_is_no_text_is_neither_name_nor_relation(turtle) -> None:  # type: ignore[no-untyped-def]

@@ -32,6 +32,9 @@ EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
         ("t.csv", "a;r;b;1,5\nb;r;c;2,5\n", {"head": "0", "relation": "1", "tail": "2"}),
         ("t.csv", '"a",r,b,"x;y;z;w;v"\nb,r,c,\n', {"head": "0", "relation": "1", "tail": "2"}),
         ("t.csv", "head\trelation\ttail\na\tr\tb\nb\tr\tc\n", {}),
+        ("t.csv", ":START_ID,:END_ID,:TYPE\na,b,r\nb,c,r\n", {}),
+        ("t.csv", "_start,_end,_type\na,b,r\nb,c,r\n", {}),
+        ("t.csv", ":START_ID(Object);source;:END_ID(Object){id-type: string};:TYPE\na;x;b;r\nb;y;c;r\n", {}),
         ("t.tsv", "s\tp\to\na\tr\tb\nb\tr\tc\n", {}),
         ("t.tsv", "a\tr\tb\nb\tr\tc", {}),
     ],
@@ -96,11 +99,73 @@ def test_texts_beside_the_triples(tmp_path: Path) -> None:
     assert guessed.entities == {"a": ("Ann", "x"), "b": ("b", "y"), "c": ("Cy", "")}
 
 
+@pytest.mark.parametrize(
+    "header", ["objectId:ID(Object),:LABEL,name", ":ID,kind,name:string", "_id,id,name", "id:ID,:LABEL,title"]
+)
+def test_nodes_of_neo4j(tmp_path: Path, header: str) -> None:
+    (tmp_path / "t.csv").write_text(":START_ID,:TYPE,:END_ID\n1,r,2\n")
+    (tmp_path / "e.csv").write_text(f"{header}\n1,Vase,The Portland Vase\n2,Person,Josiah Wedgwood\n")
+    graph = forms.said(read(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
+    assert graph.entities == {"1": ("The Portland Vase", ""), "2": ("Josiah Wedgwood", "")}
+
+
+def test_kinds_of_nodes_are_not_their_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("_start,_end,_type\na_b,c,r\n")
+    (tmp_path / "e.csv").write_text("nodeId:ID,born:int,:LABEL\na_b,1900,Person\nc,1901,Person\n")
+    graph = forms.said(read(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
+    assert graph.entities == {"a_b": ("a b", ""), "c": ("c", "")}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_nodes_and_edges_in_one_table(tmp_path: Path, ending: str) -> None:
+    names = ["_id", "_labels", "name", "_start", "_end", "_type"]
+    rows = [["1", ":Vase", "Vase", "", "", ""], ["2", ":Person", "Ann", "", "", ""], ["", "", "", "2", "1", "MADE"]]
+    path = tmp_path / f"t.{ending}"
+    if ending == "parquet":
+        cells = [[cell or None for cell in column] for column in zip(*rows, strict=True)]
+        pq.write_table(pa.table(cells, names=names), path)
+    else:
+        path.write_text("".join(f"{','.join(row)}\n" for row in [names, *rows]))
+    graph = forms.said(read(path, ReadOptions(split="none")))
+    assert graph.splits["train"] == [("2", "MADE", "1")]
+    assert graph.entities == {"1": ("Vase", ""), "2": ("Ann", "")}
+
+
+def test_only_an_unknown_id_is_taken_by_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "t.csv").write_text("head,relation,tail\na,r,b\n")
+    (tmp_path / "e.csv").write_text("description,key,kind,name\none,a,x,Ann\ntwo,b,y,Bob\n")
+    graph = forms.said(read(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
+    assert graph.entities == {"a": ("Ann", "one"), "b": ("Bob", "two")}
+    assert caplog.messages == [f"{tmp_path / 'e.csv'}: columns taken by position: 'key' as id"]
+    options = ReadOptions(split="none", entities=tmp_path / "e.tsv", label="2")
+    (tmp_path / "e.tsv").write_text("a\tx\tAnn\nb\ty\tBob\n")
+    assert forms.said(read(tmp_path / "t.csv", options)).entities == {"a": ("Ann", ""), "b": ("Bob", "")}
+
+
+def test_columns_taken_by_position_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "t.csv").write_text("drug,effect,disease\na,r,b\n")
+    read(tmp_path / "t.csv", ReadOptions(split="none"))
+    told = "columns taken by position: 'drug' as head, 'effect' as relation, 'disease' as tail"
+    assert caplog.messages == [f"{tmp_path / 't.csv'}: {told}; its first row counts as data"]
+    caplog.clear()
+    pq.write_table(pa.table({"drug": ["a"], "effect": ["r"], "disease": ["b"]}), tmp_path / "t.parquet")
+    read(tmp_path / "t.parquet", ReadOptions(split="none"))
+    assert caplog.messages == [f"{tmp_path / 't.parquet'}: {told}"]
+    caplog.clear()
+    read(tmp_path / "t.csv", ReadOptions(split="none", head="0", relation="1", tail="2"))  # as was asked for
+    assert caplog.messages == []
+
+
 def test_a_listing_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("entity\tisa\ta\n")
     (tmp_path / "e.tsv").write_text("entity\tan entity\tEntity\na\tAnn\t\n")  # the first id is a usual column name
     graph = forms.said(read(tmp_path / "t.tsv", ReadOptions(entities=tmp_path / "e.tsv")))
     assert graph.entities == {"entity": ("an entity", "Entity"), "a": ("Ann", "")}
+
+
+def test_a_curie_is_no_header(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("ex:id\trdf:type\tex:label\n")
+    assert forms.said(read(tmp_path / "t.tsv")).splits["train"] == [("ex:id", "rdf:type", "ex:label")]
 
 
 def test_ids_that_look_alike_and_those_not_listed_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -116,6 +181,6 @@ def test_ids_that_look_alike_and_those_not_listed_are_told(tmp_path: Path, caplo
     assert read(tmp_path / "t.csv", options).num_entities == 5
     assert "2 entity ids taken in that the listing does not have, such as ' a '" in caplog.text
     caplog.clear()
-    (tmp_path / "fine.csv").write_text("a,r,b\nb,r,c\n")
+    (tmp_path / "fine.csv").write_text("head,relation,tail\na,r,b\nb,r,c\n")
     read(tmp_path / "fine.csv", ReadOptions(split="none"))
     assert caplog.text == ""

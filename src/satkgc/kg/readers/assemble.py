@@ -16,7 +16,8 @@ from satkgc.kg.distinct import distinct
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.leaks import warn_of_leaks
 from satkgc.kg.readers.options import ReadOptions
-from satkgc.kg.readers.readable import readable_names
+from satkgc.kg.readers.readable import readable, readable_names
+from satkgc.kg.readers.without import to_leave_out
 from satkgc.kg.split import split_graph
 from satkgc.kg.vocabulary import Int32, Vocabulary
 
@@ -55,6 +56,8 @@ def assemble(
     held_out: Mapping[str, tuple[pa.ChunkedArray, Where]] | None = None,
 ) -> KnowledgeGraph:
     """Check everything, number entities and relations (as listed, else in order of appearance), drop duplicates."""
+    if options.without:
+        splits, relations = _leave_out(splits, relations, options)
     for triples in splits.values():
         for column, what in ((triples.head, "head"), (triples.relation, "relation"), (triples.tail, "tail")):
             _refuse_empty(column, f"the {what} of this triple", triples.where)
@@ -99,6 +102,40 @@ def finish(
     if len(graph.valid) or len(graph.test):
         warn_of_leaks(graph)
     return split_graph(graph, options.split, options.valid, options.test, options.seed)
+
+
+def _leave_out(
+    splits: Mapping[str, Triples], listing: Listing | None, options: ReadOptions
+) -> tuple[dict[str, Triples], Listing | None]:
+    """The triples and the listing without the relations that are not wanted; before any check, for they may fail it."""
+    cells = [chunk.cast(pa.large_string()) for triples in splits.values() for chunk in triples.relation.chunks]
+    counts = pc.value_counts(pa.chunked_array(cells, pa.large_string()).drop_null())
+    ids = counts.field("values").to_pylist()
+    called: dict[str, str] = {}
+    if listing is not None and listing.names is not None:
+        called = dict(zip(listing.ids.to_pylist(), _trimmed(listing.names).to_pylist(), strict=True))
+    names = [called.get(id) or readable(id) for id in ids]
+    shown = splits["train"].where(0).rpartition(":")[0]  # the file, without a line
+    places = to_leave_out(options.without, ids, names, counts.field("counts").to_pylist(), shown)
+    unwanted = pa.array([ids[place] for place in places])
+
+    def kept(ids: pa.ChunkedArray, where: Where) -> tuple[pa.ChunkedArray, Where]:
+        mask = pc.invert(pc.is_in(ids, value_set=unwanted.cast(ids.type)))
+        rows = np.flatnonzero(mask.to_numpy())
+        return mask, lambda row: where(int(rows[row]))
+
+    result: dict[str, Triples] = {}
+    for split, triples in splits.items():
+        mask, where = kept(triples.relation, triples.where)
+        head, relation, tail = (column.filter(mask) for column in (triples.head, triples.relation, triples.tail))
+        result[split] = Triples(head, relation, tail, where)
+    if listing is not None:
+        mask, where = kept(listing.ids, listing.where)
+        called_so, described = (
+            None if texts is None else texts.filter(mask) for texts in (listing.names, listing.descriptions)
+        )
+        listing = Listing(listing.ids.filter(mask), called_so, described, listing.shown, where)
+    return result, listing
 
 
 def _number(

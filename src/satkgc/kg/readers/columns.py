@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Mapping, Sequence
 
 from satkgc.errors import SatkgcError
 
-# The usual names of each role, in lower case, the best first.
+log = logging.getLogger("satkgc.kg")
+
+# The usual names of each role, in lower case, the best first. Those of Neo4j and its APOC exports stand before all
+# others, for an edge may have properties called source or to, and a node one called id.
 USUAL = {
-    "head": ("head", "subject", "source", "from", "head_id", "subject_id", "h", "s"),
-    "relation": ("relation", "predicate", "property", "rel", "relation_id", "predicate_id", "r", "p"),
-    "tail": ("tail", "object", "target", "to", "tail_id", "object_id", "t", "o"),
+    "head": (":START_ID", "_start", "head", "subject", "source", "from", "head_id", "subject_id", "h", "s"),
+    "relation": (":TYPE", "_type", "relation", "predicate", "property", "rel", "relation_id", "predicate_id", "r", "p"),
+    "tail": (":END_ID", "_end", "tail", "object", "target", "to", "tail_id", "object_id", "t", "o"),
     "split": ("split",),
-    "id": ("id", "entity", "relation", "entity_id", "relation_id", "iri", "uri", "qid"),
+    "id": (":ID", "_id", "id", "entity", "relation", "entity_id", "relation_id", "iri", "uri", "qid"),
     "name": ("name", "label", "title"),
     "description": ("description", "definition", "text", "gloss", "comment", "abstract"),
 }
+
+# One of these in a first row is enough: no entity is called so. `:LABEL` and `_labels` hold a node's kinds, no name.
+SURE = (":START_ID", ":END_ID", ":TYPE", ":ID", ":LABEL", "_labels")
+_NEO4J = re.compile(r"[^:]*(:START_ID|:END_ID|:TYPE|:ID|:LABEL)(\(.*\))?(\{.*\})?")  # `objectId:ID(Object)`
 
 # What the cells of a split column may say.
 SPLIT_VALUES = {
@@ -28,8 +37,8 @@ Columns = dict[str, int | None]
 
 
 def is_header(row: Sequence[str], given: Mapping[str, str | None]) -> bool:
-    """Whether a first row names columns: it has one that was given, or usual names for two of the roles."""
-    if any(name in row for name in given.values()):
+    """Whether a first row names columns: it has one that was given, one of Neo4j's, or usual ones for two roles."""
+    if any(name in row for name in given.values()) or any(_plain(name) in SURE for name in row):
         return True
     return sum(_usual(role, row) is not None for role in given) >= min(2, len(row))
 
@@ -39,8 +48,8 @@ def locate(
 ) -> Columns:
     """The column of every role in `given`: the one given there by name or position, else one with a usual name.
 
-    Where neither finds the required ones and nothing else was given, they are the first columns: all of a table of
-    triples, or the ids of a listing.
+    Where neither finds the required ones, those of a table of three columns are its columns in order, and the id of a
+    listing is its first free column. A listing of which nothing is known has its other columns in order, too.
     """
     found: Columns = {}
     for role, name in given.items():
@@ -48,8 +57,12 @@ def locate(
     missing = [role for role in required if found[role] is None]
     if not missing:
         return found
-    if len(missing) == len(required) and len(names) >= len(required) and (len(required) == 1 or len(names) == 3):
-        return {role: place if place < len(names) else None for place, role in enumerate(given)}
+    taken = [place for place in found.values() if place is not None]
+    free = [place for place in range(len(names)) if place not in taken]
+    if len(missing) == len(required) and (free if len(required) == 1 else len(free) == len(names) == 3):
+        by_position = dict(zip(missing if taken else given, free, strict=False))
+        _tell(by_position, names, shown, header)
+        return found | by_position
     raise SatkgcError(
         f"which column is the {missing[0]}?",
         where=shown,
@@ -59,8 +72,18 @@ def locate(
 
 def listed(names: Sequence[str]) -> str:
     """The names for a message, not too many of them."""
-    shown = ", ".join(repr(name if len(name) <= 40 else f"{name[:40]}…") for name in names[:12])
+    shown = ", ".join(repr(_cut(name)) for name in names[:12])
     return f"the columns {shown}{' …' if len(names) > 12 else ''}"
+
+
+def _tell(places: Mapping[str, int], names: Sequence[str], shown: str, header: bool) -> None:
+    """Say which columns were taken unasked."""
+    taken = ", ".join(f"{_cut(names[place])!r} as {role}" for role, place in places.items())
+    log.warning("%s: columns taken by position: %s%s", shown, taken, "" if header else "; its first row counts as data")
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 40 else f"{name[:40]}…"
 
 
 def _named(name: str, role: str, names: Sequence[str], shown: str) -> int:
@@ -72,5 +95,12 @@ def _named(name: str, role: str, names: Sequence[str], shown: str) -> int:
 
 
 def _usual(role: str, names: Sequence[str]) -> int | None:
-    lower = [name.strip().lower() for name in names]
-    return next((lower.index(usual) for usual in USUAL[role] if usual in lower), None)
+    plain = [_plain(name) for name in names]
+    return next((plain.index(usual) for usual in USUAL[role] if usual in plain), None)
+
+
+def _plain(name: str) -> str:
+    """A column's name as USUAL has it: in lower case, or what Neo4j says of it, without its property and group."""
+    if found := _NEO4J.fullmatch(name.strip()):
+        return found[1]
+    return name.strip().lower().removesuffix(":string")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -24,6 +25,7 @@ class BestTexts:
     def __init__(self, predicates: Sequence[str], languages: Sequence[str]) -> None:
         self.predicates = {predicate: rank for rank, predicate in enumerate(predicates)}
         self._languages = [language.lower() for language in languages]
+        self.met: Counter[str] = Counter()  # texts by language, in lower case
         self._texts: list[str] = []  # by node
         self._ranks = array("i")
 
@@ -36,13 +38,19 @@ class BestTexts:
         if missing > 0:
             self._texts += [""] * missing
             self._ranks.extend([2**31 - 1] * missing)
-        rank = self._language_rank((language or "").lower()) * len(self.predicates) + self.predicates[predicate]
+        language = (language or "").lower()
+        self.met[language] += 1
+        rank = self._language_rank(language) * len(self.predicates) + self.predicates[predicate]
         if rank < self._ranks[node]:
             self._texts[node], self._ranks[node] = text, rank
 
     def of(self, node: int) -> str:
         """The text of a node, or an empty string."""
         return self._texts[node] if node < len(self._texts) else ""
+
+    def none_wanted(self) -> bool:
+        """Whether no text so far is in a wanted language."""
+        return all(self._language_rank(language) >= 2 * len(self._languages) for language in self.met)
 
     def _language_rank(self, language: str) -> int:
         """Wanted languages in order, each before its regional forms; then none, then any."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -11,6 +13,9 @@ from satkgc.errors import SatkgcError
 SplitKind = Literal["transductive", "inductive", "none"]
 Unlisted = Literal["error", "add"]
 Textless = Literal["error", "allow"]
+
+# As RDF has them, and with a language of two or three letters, for no other is in use: "english" is none.
+_TAG = re.compile(r"(?:[A-Za-z]{2,3}|[ixIX](?=-))(?:-[A-Za-z0-9]{1,8})*")
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,9 @@ class ReadOptions:
     # A listed entity with neither name nor description: an error, because a language model has nothing to read;
     # "allow" makes a name from its id.
     textless: Textless = "error"
+
+    # Relations whose triples are left out, by id or name: those that say nothing worth learning (rdf:type, owl:sameAs).
+    without: Sequence[str] = ()
 
     # Folders: the file that lists the entities, for folders that carry more than one set of texts.
     entities_file: str = "entities.tsv"
@@ -50,8 +58,11 @@ class ReadOptions:
     label: str | None = None
     description: str | None = None
 
-    # RDF: languages of labels and descriptions, the best first; then those without a language, then any.
-    languages: tuple[str, ...] = ("en",)
+    # RDF: languages of labels and descriptions, the best first; then those without a language, then any. In one text
+    # they stand between commas; an empty one is a label without a language.
+    languages: Sequence[str] = ("en",)
+    # RDF: the named graphs to read, by IRI. None named: all statements, whichever graph they are in.
+    graphs: Sequence[str] = ()
 
     # A source without valid and test triples gets a split of its own (see split.py), because training needs one to
     # measure itself by; "none" keeps all triples for training. A split in the source is never touched.
@@ -63,6 +74,10 @@ class ReadOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "languages", _tags(self.languages))
+        for name in ("without", "graphs"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         for name, kind in (("unlisted", Unlisted), ("textless", Textless), ("split", SplitKind)):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise SatkgcError(f"{name} cannot be {value!r}", remedy=f"use one of {', '.join(get_args(kind))}")
@@ -71,3 +86,13 @@ class ReadOptions:
                 f"cannot hold out {self.valid:g} + {self.test:g} of the graph",
                 remedy="choose shares valid and test of at least 0 whose sum is above 0 and below 1",
             )
+
+
+def _tags(languages: Sequence[str]) -> tuple[str, ...]:
+    """The languages one by one; a text alone is not a sequence of letters."""
+    given = [languages] if isinstance(languages, str) else languages
+    tags = tuple(tag.strip() for text in given for tag in text.split(","))
+    for tag in tags:
+        if tag and not _TAG.fullmatch(tag):
+            raise SatkgcError(f"{tag!r} is no language", remedy="write it as a label's tag: en, de, pt-BR")
+    return tags

@@ -2,7 +2,7 @@
 
 A statement whose object is an IRI is a triple of the graph; its predicate is the relation, `rdf:type` like any other.
 Statements that give names and descriptions (see labels.py) become texts. Other literals have no place in the graph;
-they are left out and counted. Named graphs are read as one.
+they are left out and counted. Named graphs are read as one, unless some are asked for.
 
 An entity is what a triple joins, and what has a name or description and is not used as a predicate. A blank node is
 an entity if the file names it, and is then called _:b0, _:b1 … in order of appearance, for its label means nothing
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,14 +28,17 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.assemble import finish
 from satkgc.kg.readers.labels import DESCRIPTIONS, NAMES, BestTexts
+from satkgc.kg.readers.named_graphs import of_graphs
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.readable import readable
 from satkgc.kg.readers.source import COMPRESSION, SourceFile
+from satkgc.kg.readers.without import PREFIXES, to_leave_out
 from satkgc.kg.readers.xml_guard import GuardedXml
 from satkgc.kg.vocabulary import Int32, Vocabulary
 
 log = logging.getLogger("satkgc.kg")
 
+FEW = 5  # examples in a message
 LONGEST_IRI = 8_192  # a prefix of a megabyte would make every entity one
 
 
@@ -45,12 +49,13 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
     stem = source.with_suffix("") if source.suffix.lower() in COMPRESSION else source
     name = options.name or stem.stem
     nodes = _Nodes(str(source), options)
-    for quad in _quads(SourceFile.of(source), stem):
+    for quad in of_graphs(_quads(SourceFile.of(source), stem, nodes.prefixes), options.graphs, str(source)):
         nodes.add(quad)
     return nodes.graph(name, options)
 
 
-def _quads(file: SourceFile, stem: Path) -> Iterator[Any]:
+def _quads(file: SourceFile, stem: Path, prefixes: dict[str, str]) -> Iterator[Any]:
+    """The statements of a file; the prefixes that it declares are put with those given."""
     import pyoxigraph
 
     ending = stem.suffix.lower().removeprefix(".")
@@ -61,7 +66,9 @@ def _quads(file: SourceFile, stem: Path) -> Iterator[Any]:
         reader = cast(IO[bytes], GuardedXml(stream, file.shown)) if xml else stream
         try:
             # Relative IRIs are resolved against the file's name alone, so that ids do not depend on where it lies.
-            yield from pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
+            parser = pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
+            yield from parser
+            prefixes.update(getattr(parser, "prefixes", {}))  # not every version tells
         except SyntaxError as error:
             text = " ".join(str(error.args[0]).split())
             if "remote contexts" in text:
@@ -84,13 +91,16 @@ class _Nodes:
         from pyoxigraph import BlankNode, Literal, NamedNode
 
         self._kinds = NamedNode, BlankNode, Literal
+        self.prefixes = dict(PREFIXES)
         self._shown = shown
         self._nodes: dict[str, int] = {}
         self._relations: dict[str, int] = {}
         self._triples = array("i")  # head, relation, tail, head, …
         self._names = BestTexts(NAMES, options.languages)
         self._descriptions = BestTexts(DESCRIPTIONS, options.languages)
-        self._literals = self._quoted = 0
+        self._literals: Counter[str] = Counter()  # by predicate
+        self._quoted = 0
+        self._languages = options.languages
 
     def add(self, quad: Any) -> None:
         """Take one statement in."""
@@ -106,7 +116,7 @@ class _Nodes:
                     texts.offer(self._number(subject), predicate, object.value, object.language)
                 return
         if isinstance(object, literal):
-            self._literals += 1
+            self._literals[predicate] += 1
         elif not isinstance(object, (named, blank)):
             self._quoted += 1
         else:
@@ -128,6 +138,12 @@ class _Nodes:
         """Choose the entities, number them and put the graph together."""
         keys = list(self._nodes)
         triples = np.array(self._triples, np.int32).reshape(-1, 3)
+        relation_keys = list(self._relations)
+        if options.without:
+            counts = np.bincount(triples[:, 1], minlength=len(relation_keys)).tolist()
+            names = [self._called(key) for key in relation_keys]
+            unwanted = to_leave_out(options.without, relation_keys, names, counts, self._shown, self.prefixes)
+            triples = triples[~np.isin(triples[:, 1], unwanted)]
         named = np.fromiter((bool(self._names.of(i)) for i in range(len(keys))), bool, len(keys))
         nameless = np.fromiter((key.startswith("_:") for key in keys), bool, len(keys)) & ~named
         loose = nameless[triples[:, 0]] | nameless[triples[:, 2]]
@@ -148,25 +164,31 @@ class _Nodes:
         used, relation = np.unique(triples[:, 1], return_inverse=True)
         compact = np.stack([numbers[triples[:, 0]], relation.astype(np.int32), numbers[triples[:, 2]]], axis=1)
         entities = self._vocabulary("entity", [keys[i] for i in np.flatnonzero(chosen)])
-        relation_keys = list(self._relations)
         relations = self._vocabulary("relation", [relation_keys[i] for i in used])
         splits: dict[str, Int32] = {"train": compact}
         return finish(name, entities, relations, splits, {}, options)
 
     def _vocabulary(self, kind: str, keys: list[str]) -> Vocabulary:
-        numbers = [self._nodes.get(key, 2**31) for key in keys]
-        names = [self._names.of(i) or readable(key) for i, key in zip(numbers, keys, strict=True)]
-        descriptions = [self._descriptions.of(i) for i in numbers]
+        names = [self._called(key) for key in keys]
+        descriptions = [self._descriptions.of(self._nodes.get(key, 2**31)) for key in keys]
         blank = iter(range(len(keys)))
         ids = [f"_:b{next(blank)}" if key.startswith("_:") else key for key in keys]
         columns = [pa.array(column, pa.large_string()) for column in (ids, names, descriptions)]
         return Vocabulary.build(kind, *columns)
 
+    def _called(self, key: str) -> str:
+        return self._names.of(self._nodes.get(key, 2**31)) or readable(key)
+
+    def _literal_predicates(self) -> str:
+        """The predicates of most of the literals."""
+        most = [f"{count:,} of {predicate}" for predicate, count in self._literals.most_common(FEW)]
+        return ", ".join([*most, "…"] if len(self._literals) > FEW else most)
+
     def _tell(self, name: str, loose: int) -> None:
         left_out = [
             f"{count:,} {what}"
             for count, what in (
-                (self._literals, "literals"),
+                (self._literals.total(), f"literals ({self._literal_predicates()})"),
                 (loose, "triples of blank nodes without a name"),
                 (self._quoted, "statements about statements"),
             )
@@ -174,3 +196,9 @@ class _Nodes:
         ]
         if left_out:
             log.warning("%s: left out of the graph: %s", name, ", ".join(left_out))
+        met = self._names.met + self._descriptions.met
+        plain = self._languages == ReadOptions.languages and not any(met)  # nobody asked, and no label speaks of any
+        if not plain and self._names.none_wanted() and self._descriptions.none_wanted():
+            there = ", ".join(f"{count:,} {tag or 'without a language'}" for tag, count in met.most_common(FEW))
+            wanted = ", ".join(self._languages)
+            log.warning("%s: no name or description is in %s; there are %s", name, wanted, there or "none at all")

@@ -3,12 +3,15 @@
 Columns are found by the names or positions in `ReadOptions`, else by their usual names. The first row of a CSV or TSV
 file is a header if it has a column that was given by name, or usual ones; else all rows are data, and the columns are
 head, relation, tail, or id, name, description. A column `split` divides the triples into train, valid and test.
+
+APOC, which exports from Neo4j, can write nodes and edges into one table with the columns of both, which is read twice.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +36,8 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
     given = {
         "head": options.head, "relation": options.relation, "tail": options.tail, "split": options.split_column,
     }  # fmt: skip
+    if options.entities is None and _is_both(_names(source)):
+        options = replace(options, entities=source)
     if (graph := _read_listed(source, given, options)) is not None:
         return graph
     columns, where = _read_columns(source, given, ("head", "relation", "tail"))
@@ -45,6 +50,8 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
 def _read_listed(source: Path, given: dict[str, str | None], options: ReadOptions) -> KnowledgeGraph | None:
     """The way for large graphs (see streamed.py), where it is open."""
     if options.entities is None or options.unlisted != "error" or source.suffix.lower() != ".parquet":
+        return None
+    if options.without:  # what is left out may not be listed
         return None
     file = SourceFile.of(source)
     table = ParquetTable(file)
@@ -79,6 +86,11 @@ def _names(source: Path) -> list[str]:
     return ParquetTable(file).names if _is_parquet(source) else _text(file).first_row()
 
 
+def _is_both(names: Sequence[str]) -> bool:
+    """Whether a table has the columns of APOC's nodes and of its edges."""
+    return {"_id", "_labels", "_start"} <= set(names)
+
+
 def _is_parquet(source: Path) -> bool:
     return source.name.lower().endswith(".parquet")
 
@@ -105,7 +117,8 @@ def _read_columns(
         table = ParquetTable(file)
         found = locate(table.names, given, required, file.shown, header=True)
         places = {role: at for role, at in found.items() if at is not None}
-        return dict(zip(places, table.columns(list(places.values())), strict=True)), table.where
+        arrays = table.columns(list(places.values()))
+        return _own_rows(table.names, dict(zip(places, arrays, strict=True)), required[0], table.where)
     text = _text(file)
     names = text.first_row()
     header = is_header(names, given)
@@ -114,7 +127,21 @@ def _read_columns(
     arrays = text.columns(list(places.values()), len(names), header)
     if not len(arrays[0]):
         raise SatkgcError("the file has a header and no rows", where=source, remedy="put rows in it")
-    return dict(zip(places, arrays, strict=True)), lambda row: file.at(text.line_of(row, header))
+    columns = dict(zip(places, arrays, strict=True))
+    return _own_rows(names, columns, required[0], lambda row: file.at(text.line_of(row, header)))
+
+
+def _own_rows(
+    names: Sequence[str], columns: dict[str, pa.ChunkedArray], role: str, where: Where
+) -> tuple[dict[str, pa.ChunkedArray], Where]:
+    """The rows of a table of nodes and edges that have this role; any other table as it is."""
+    if not _is_both(names):
+        return columns, where
+    filled = pc.fill_null(pc.not_equal(columns[role], ""), False)
+    rows = np.flatnonzero(filled.to_numpy())
+    if not len(rows):
+        raise SatkgcError(f"no row has a {role}", where=where(0), remedy="export the nodes and the edges")
+    return {name: column.filter(filled) for name, column in columns.items()}, lambda row: where(int(rows[row]))
 
 
 def _divide(columns: dict[str, pa.ChunkedArray], where: Where) -> dict[str, Triples]:
