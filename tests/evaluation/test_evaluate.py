@@ -81,6 +81,19 @@ def test_vectors_that_exceed_the_memory_setting_go_to_a_file_and_the_file_goes(m
     np.testing.assert_array_equal(counts_of(report.ranks["head"]), counts_of(run().ranks["head"]))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_vectors_of_other_precision_are_ranked_as_float32(monkeypatch, dtype, in_a_file):
+    monkeypatch.setattr(module, "_CHUNK", 9)
+    if in_a_file:
+        monkeypatch.setattr(module, "_tile_mib", lambda config: config.memory_mib)
+    entities, queries = ENTITIES.astype(dtype), QUERIES.astype(dtype)
+    report = evaluate_with(lambda e: entities[e], lambda e, d: queries[e, d], KG)
+    scores = exact_scores(queries[KG.test[:, 0], KG.test[:, 1]].astype(np.float32), entities.astype(np.float32))
+    known = [KG.known_all.tails(head, relation) for head, relation, _ in KG.test]
+    np.testing.assert_array_equal(counts_of(report.ranks["tail"]), plain_counts(scores.numpy(), KG.test[:, 2], known))
+
+
 def test_json_has_the_promised_keys_and_only_plain_numbers():
     data = json.loads(json.dumps(run(sampled=10).to_json(), allow_nan=False))
     for side in ("head", "tail", "both"):
@@ -130,6 +143,8 @@ def test_ranks_are_kept_as_parquet(tmp_path):
 def test_a_split_without_triples_is_named():
     with pytest.raises(SatkgcError, match="no test triples"):
         evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], _without_test())
+    with pytest.raises(SatkgcError, match="unknown split 'testing'; choose train, valid or test"):
+        run("testing")
 
 
 def _without_test():

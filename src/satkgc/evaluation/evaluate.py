@@ -99,15 +99,16 @@ def _encode_candidates(
     encode: Callable[[Int32], FloatArray], candidates: Int32, config: EvaluationConfig, stack: ExitStack
 ) -> FloatArray:
     """Vectors of all candidates, in memory where they fit the setting, else in a file that goes with the stack."""
-    first = encode(candidates[:_CHUNK])
-    starts = range(_CHUNK, len(candidates), _CHUNK)
-    chunks = itertools.chain([first], (encode(candidates[start : start + _CHUNK]) for start in starts))
+    # Ranked as float32, whatever the encoder gives, so kept as that too.
+    starts = range(0, len(candidates), _CHUNK)
+    chunks = (np.asarray(encode(candidates[start : start + _CHUNK]), np.float32) for start in starts)
+    first = next(chunks)
     if len(candidates) * first[:1].nbytes <= (config.memory_mib - _tile_mib(config)) * 2**20:
-        return np.concatenate(list(chunks)) if starts else first
+        return np.concatenate([first, *chunks]) if len(starts) > 1 else first
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="satkgc-"))
     file = Path(folder) / "entities.f32"
     with file.open("wb") as stream:  # written, not mapped: pages written through a map would stay resident
-        for chunk in chunks:
+        for chunk in itertools.chain([first], chunks):
             chunk.tofile(stream)
     return np.memmap(file, np.float32, "r", shape=(len(candidates), first.shape[1]))
 
