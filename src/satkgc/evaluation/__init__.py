@@ -6,6 +6,7 @@ from satkgc.evaluation.evaluate import evaluate, evaluate_with
 from satkgc.evaluation.metrics import measure
 from satkgc.evaluation.ranking import Ranks, rank_queries
 from satkgc.evaluation.report import Report
+from satkgc.evaluation.scores import evaluate_scores
 from satkgc.evaluation.slices import Slices, known_answers
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Slices",
     "compare",
     "evaluate",
+    "evaluate_scores",
     "evaluate_with",
     "known_answers",
     "measure",

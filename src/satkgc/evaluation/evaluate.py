@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from satkgc.errors import SatkgcError
 from satkgc.evaluation.candidates import candidate_entities
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.metrics import DIRECTIONS
+from satkgc.evaluation.questions import Questions, triples_to_ask
 from satkgc.evaluation.ranking import Ranks, rank_queries
 from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
-from satkgc.evaluation.slices import known_answers
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
@@ -75,9 +74,7 @@ def evaluate_with(
 ) -> Report:
     """As `evaluate`, for any encoder of entities and of (entity, directed relation) queries into unit vectors."""
     config = config or EvaluationConfig()
-    triples = kg.split(split) if rows is None else kg.split(split)[rows]
-    if not len(triples):
-        raise SatkgcError(f"{kg.name} has no {split} triples", remedy="choose another split")
+    triples = triples_to_ask(kg, split, rows)
     candidates = candidate_entities(kg, split, config.candidates)
     ranks: dict[str, Ranks] = {}
     ranking = 0.0
@@ -135,19 +132,17 @@ def _rank(
     device: torch.device | str,
     progress: bool,
 ) -> Ranks:
-    asked, answers = (triples[:, 0], triples[:, 2]) if direction == "tail" else (triples[:, 2], triples[:, 0])
-    known = known_answers(kg.known_all, asked, triples[:, 1], direction)
+    asked = Questions.of(kg, triples, direction, candidates)
     bonus = None
     if config.rerank_hops:
-        bonus = neighbourhood_bonus(kg.adjacency, asked, config.rerank_hops, config.rerank_weight)
-    if len(candidates) < kg.num_entities:  # places among the candidates instead of entity numbers
-        known, answers = known.among(candidates), np.searchsorted(candidates, answers).astype(np.int32)
-        bonus = bonus and bonus.among(candidates)
+        bonus = neighbourhood_bonus(kg.adjacency, asked.entities, config.rerank_hops, config.rerank_weight)
+        if len(candidates) < kg.num_entities:
+            bonus = bonus.among(candidates)
     return rank_queries(
         queries,
         vectors,
-        answers,
-        known,
+        asked.answers,
+        asked.known,
         bonus=bonus,
         device=device,
         memory_mib=_tile_mib(config),
