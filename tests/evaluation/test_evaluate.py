@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -138,6 +139,41 @@ def test_ranks_are_kept_as_parquet(tmp_path):
     assert row["rank"] == report.ranks["tail"].rank()[4]
     assert (1 / table["rank"]).mean() == pytest.approx(report.metrics()["both"]["mrr"])
     assert {(d.difference, d.p) for d in compare(report, tmp_path / "ranks.parquet")} == {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"candidates": "split"}, "candidates all against split"),
+        ({"sampled": 10}, "sampled 0 against 10"),
+        ({"ties": "optimistic", "sampled": 9}, "sampled 0 against 9, ties realistic against optimistic"),
+        ({"rerank_hops": 2}, "rerank_hops 0 against 2"),
+        ({"split": "valid"}, "split test against valid"),
+    ],
+)
+def test_ranks_that_were_taken_in_another_way_are_not_compared(tmp_path, settings, told):
+    run().save_ranks(tmp_path / "one.parquet")
+    run(**settings).save_ranks(tmp_path / "other.parquet")
+    for sources in ((tmp_path / "one.parquet", tmp_path / "other.parquet"), (run(), run(**settings))):
+        with pytest.raises(SatkgcError, match=f"not ranked in the same way: {told};"):
+            compare(*sources)
+    about = json.loads(pq.read_schema(tmp_path / "one.parquet").metadata[b"satkgc"])
+    assert about == {"dataset": KG.name, "split": "test", **asdict(EvaluationConfig())}
+
+
+def test_what_does_not_change_ranks_may_differ_in_a_comparison():
+    assert compare(run(), run(memory_mib=64, seed=3, rerank_weight=0.1))[0].p == 1
+    assert compare(run(sampled=10), run(sampled=10, seed=3))[0].p < 1  # two draws
+    with pytest.raises(SatkgcError, match=r"rerank_weight 0\.05 against 0\.1;"):
+        compare(run(rerank_hops=2), run(rerank_hops=2, rerank_weight=0.1))
+
+
+def test_without_metadata_other_numbers_of_candidates_tell(tmp_path):
+    pq.write_table(run(sampled=10).rank_table().replace_schema_metadata(None), tmp_path / "few.parquet")
+    with pytest.raises(SatkgcError, match=r"few\.parquet: not ranked .*: among \d\d candidates against 11 "):
+        compare(run(), tmp_path / "few.parquet")
+    pq.write_table(pq.read_table(tmp_path / "few.parquet").drop_columns(["candidates"]), tmp_path / "foreign.parquet")
+    assert compare(run(), tmp_path / "foreign.parquet")[0].difference > 0  # nothing is known of these
 
 
 def test_a_split_without_triples_is_named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from satkgc.evaluation.metrics import DIRECTIONS, HITS, measure_directions
 from satkgc.evaluation.ranking import TIES, Ranks
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+
+METADATA = b"satkgc"  # the key in a rank table's metadata under which the split and the settings stand as JSON
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ class Report:
         return capture.get()
 
     def rank_table(self) -> pa.Table:
-        """One row per question: the triple's ids, the direction asked, and the rank."""
+        """One row per question: the triple's ids, the direction asked, the rank; in the metadata how it was taken."""
         parts = [self.ranks[direction] for direction in DIRECTIONS]
         pooled = Ranks.concatenate(parts)
         ids = (self.kg.entities.ids, self.kg.relations.ids, self.kg.entities.ids)
@@ -95,7 +98,8 @@ class Report:
         columns["asked"] = np.repeat(DIRECTIONS, len(self.triples))
         columns |= {name: getattr(pooled, name) for name in ("greater", "equal", "candidates")}
         columns["rank"] = pooled.rank(self.config.ties)
-        return pa.table(columns)
+        about = {"dataset": self.kg.name, "split": self.split, **asdict(self.config)}
+        return pa.table(columns, metadata={METADATA: json.dumps(about)})
 
     def save_ranks(self, file: Path | str) -> None:
         """Write `rank_table` to a Parquet file."""
