@@ -135,6 +135,7 @@ def test_categories_and_numbers_as_ids_are_read(tmp_path, rng):
         ("rank", ["first"] * 40, "column rank is string, not numbers"),
         ("tail", [["t"]] * 40, "column tail is list.*, not text"),
         ("head", [None] + ["h"] * 39, "column head has a row without a value"),
+        ("asked", ["tail", "left"] * 20, "column asked has 'left'; it takes head and tail"),
         ("candidates", ["many"] * 40, "column candidates is string, not numbers"),
     ],
 )
@@ -205,8 +206,7 @@ def test_several_seeds_from_a_shell(tmp_path, rng):
     line = next(line for line in shown.splitlines() if "MRR" in line)
     for seeds in ("first_seeds", "second_seeds"):
         assert f"{np.ptp(expected[0][seeds]):.4f}" in line
-    for files in ([a1], [a1, a2, b[0]]):
-        assert f"{len(files)} files; give two" in str(run(*files).exception)
+    assert "3 files; give two" in str(run(a1, a2, b[0]).exception)
 
 
 def test_a_difference_that_seeds_make_too_is_pointed_out(tmp_path, rng):
@@ -219,3 +219,19 @@ def test_a_difference_that_seeds_make_too_is_pointed_out(tmp_path, rng):
     clear = CliRunner().invoke(app, ["compare", far, far, "--against", best], env={"COLUMNS": "120"}).output
     assert told in " ".join(noisy.split())
     assert told not in " ".join(clear.split())
+
+
+def test_a_single_file_shows_its_metrics(tmp_path, rng):
+    ranks = rng.integers(1, 30, (40, 2)) + 0.5
+    file = ranks_file(tmp_path / "one.parquet", ranks)
+    data = json.loads(CliRunner().invoke(app, ["compare", str(file), "--json"]).output)
+    for side, part in (("head", ranks[:, 0]), ("tail", ranks[:, 1]), ("both", ranks)):
+        expected = {"mrr": (1 / part).mean(), "mr": part.mean(), "count": part.size}
+        expected |= {f"hits@{k}": (part <= k).mean() for k in (1, 3, 10)}
+        assert data[side] == pytest.approx(expected)
+    shown = CliRunner().invoke(app, ["compare", str(file)], env={"COLUMNS": "100"}).output
+    assert f"{(1 / ranks).mean():.3f}" in shown
+    pq.write_table(pq.read_table(file).slice(40), tmp_path / "tails.parquet")
+    only = CliRunner().invoke(app, ["compare", str(tmp_path / "tails.parquet")], env={"COLUMNS": "100"}).output
+    assert f"{(1 / ranks[:, 1]).mean():.3f}" in only
+    assert "head" not in only

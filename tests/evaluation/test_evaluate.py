@@ -12,7 +12,7 @@ import pytest
 from by_hand import counts_of, plain_counts, split_graph, unit_vectors
 
 from satkgc.errors import SatkgcError
-from satkgc.evaluation import EvaluationConfig, compare, evaluate_with
+from satkgc.evaluation import EvaluationConfig, QuestionRanks, compare, evaluate_with
 from satkgc.evaluation.exact import exact_scores
 
 module = importlib.import_module("satkgc.evaluation.evaluate")  # the package has a function of that name
@@ -139,6 +139,8 @@ def test_ranks_are_kept_as_parquet(tmp_path):
     assert row["rank"] == report.ranks["tail"].rank()[4]
     assert (1 / table["rank"]).mean() == pytest.approx(report.metrics()["both"]["mrr"])
     assert {(d.difference, d.p) for d in compare(report, tmp_path / "ranks.parquet")} == {(0, 1)}
+    for side, values in QuestionRanks.read(tmp_path / "ranks.parquet").metrics().items():
+        assert values == pytest.approx(report.metrics()[side])
 
 
 @pytest.mark.parametrize(

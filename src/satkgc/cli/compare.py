@@ -42,6 +42,7 @@ def compare(
     give all of them. They are averaged, and how far a system's seeds lie apart is shown beside it.
 
     Another system's ranks will do too: a Parquet file with head, relation, tail (ids), asked (head or tail) and rank.
+    Of a single file the metrics are shown.
 
     [dim]Examples:[/]
       satkgc evaluate runs/satkgc --ranks satkgc.parquet
@@ -54,16 +55,23 @@ def compare(
 
     from rich.console import Console
 
+    from satkgc.evaluation import QuestionRanks, metrics_table
     from satkgc.evaluation import compare as compare_ranks
 
-    if not against and len(files) != 2:
+    if not against and len(files) > 2:
         raise SatkgcError(f"{len(files)} files", remedy="give two, or the second system's seeds after --against")
-    first, second = (files, against) if against else (files[:1], files[1:])
-    found = compare_ranks(first, second)
-    if json:
-        print(json_module.dumps([asdict(one) for one in found]))
+    content: Any
+    if not against and len(files) == 1:
+        content = QuestionRanks.read(files[0]).metrics()
+        shown = metrics_table(files[0].stem, content)
     else:
-        Console().print(_table(found, first, second))
+        first, second = (files, against) if against else (files[:1], files[1:])
+        found = compare_ranks(first, second)
+        content, shown = [asdict(one) for one in found], _table(found, first, second)
+    if json:
+        print(json_module.dumps(content))
+    else:
+        Console().print(shown)
 
 
 def _table(found: list[Any], first: list[Path], second: list[Path]) -> Any:

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from satkgc.errors import SatkgcError
+from satkgc.evaluation.metrics import DIRECTIONS, measure_directions
+from satkgc.evaluation.ranking import Ranks
 from satkgc.evaluation.report import METADATA, Report
 
 TRIPLE = ("head", "relation", "tail")
@@ -42,8 +44,21 @@ class QuestionRanks:
             raise SatkgcError("no ranks", where=file)
         if columns["rank"].null_count or not pc.all(pc.greater_equal(columns["rank"], 1)).as_py():
             raise SatkgcError("a rank is missing or less than 1", where=file)
+        strange = set(columns["asked"].unique().to_pylist()).difference(DIRECTIONS)
+        if strange:
+            raise SatkgcError(f"column asked has {min(strange)!r}", where=file, remedy="it takes head and tail")
         in_order = pa.table(columns).sort_by([(name, "ascending") for name in QUESTION])
         return cls(in_order, _rules(table, file), file)
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """Metrics under "head", "tail" and "both"; without `amr` and `amri` where the candidates are unknown."""
+        asked, rank = self.table["asked"].to_numpy(), self.table["rank"].to_numpy()
+        known = "candidates" in self.table.column_names and not self.table["candidates"].null_count
+        candidates = self.table["candidates"].to_numpy() if known else rank
+        all_ranks = Ranks(rank - 1, np.zeros_like(rank), candidates)  # ties are settled: what is left are their ranks
+        found = measure_directions({side: all_ranks.select(asked == side) for side in DIRECTIONS})
+        unknown = () if known else ("amr", "amri")
+        return {side: {n: v for n, v in values.items() if n not in unknown} for side, values in found.items()}
 
     def refuse_unlike(self, other: QuestionRanks) -> None:
         """Raise where the two cannot be compared."""

@@ -69,12 +69,7 @@ class Report:
 
     def table(self) -> Table:
         """The metrics of the two directions and both, for a terminal."""
-        table = Table(title=f"{self.kg.name} {self.split}, {len(self.triples):,} triples", title_justify="left")
-        for column in ("direction", "MRR", *(f"Hits@{k}" for k in HITS), "mean rank", "adjusted (AMRI)"):
-            table.add_column(column, justify="left" if column == "direction" else "right")
-        for name, values in self.metrics().items():
-            hits = (f"{values[f'hits@{k}']:.3f}" for k in HITS)
-            table.add_row(name, f"{values['mrr']:.3f}", *hits, f"{values['mr']:,.1f}", f"{values['amri']:.3f}")
+        table = metrics_table(f"{self.kg.name} {self.split}, {len(self.triples):,} triples", self.metrics())
         table.caption = f"filtered; candidates: {self.config.described}; ties: {self.config.ties}"
         if self.config.rerank_hops:
             table.caption += f"; RE-RANKED: +{self.config.rerank_weight} within {self.config.rerank_hops} hops"
@@ -106,3 +101,16 @@ class Report:
         partial = Path(f"{file}.partial")
         pq.write_table(self.rank_table(), partial)
         os.replace(partial, file)
+
+
+def metrics_table(title: str, metrics: dict[str, dict[str, float]]) -> Table:
+    """A row for each direction that was asked, for a terminal."""
+    table = Table(title=title, title_justify="left")
+    for column in ("direction", "MRR", *(f"Hits@{k}" for k in HITS), "mean rank", "adjusted (AMRI)"):
+        table.add_column(column, justify="left" if column == "direction" else "right")
+    for name, values in metrics.items():
+        if values["count"]:
+            shares = (f"{values[metric]:.3f}" for metric in ("mrr", *(f"hits@{k}" for k in HITS)))
+            adjusted = f"{values['amri']:.3f}" if "amri" in values else "unknown"
+            table.add_row(name, *shares, f"{values['mr']:,.1f}", adjusted)
+    return table
