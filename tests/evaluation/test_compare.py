@@ -196,7 +196,7 @@ def test_several_seeds_from_a_shell(tmp_path, rng):
     a1, a2, *b = (str(ranks_file(tmp_path / f"{name}.parquet", each)) for name, each in ranks.items())
 
     def run(*arguments):
-        return CliRunner().invoke(app, ["compare", *arguments], env={"COLUMNS": "120"})
+        return CliRunner().invoke(app, ["compare", *arguments], env={"COLUMNS": "80"})
 
     expected = [asdict(one) for one in compare([a1, a2], b)]
     for against in (["--against", *b], ["--against", b[0], "--against", *b[1:]], [f"--against={b[0]}", *b[1:]]):
@@ -206,6 +206,7 @@ def test_several_seeds_from_a_shell(tmp_path, rng):
     line = next(line for line in shown.splitlines() if "MRR" in line)
     for seeds in ("first_seeds", "second_seeds"):
         assert f"{np.ptp(expected[0][seeds]):.4f}" in line
+    assert f"{expected[0]['low']:+.4f} to {expected[0]['high']:+.4f}" in line  # it fits a terminal
     assert "3 files; give two" in str(run(a1, a2, b[0]).exception)
 
 

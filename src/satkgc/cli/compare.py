@@ -78,7 +78,7 @@ def _table(found: list[Any], first: list[Path], second: list[Path]) -> Any:
     """The differences; with several seeds also their spread, and a word where a difference does not exceed it."""
     from rich.table import Table
 
-    table = Table("")
+    table = Table("", padding=(0, 0 if len(first) + len(second) > 2 else 1))  # so as to fit 80 columns
     for side in (first, second):
         table.add_column("\n".join(file.stem for file in side))
         if len(side) > 1:
