@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -97,6 +98,89 @@ def test_what_cannot_be_compared_is_said(tmp_path, rng):
         compare(one, tmp_path / "nothing.parquet")
 
 
+@pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int8(), pa.string()), pa.string_view()])
+@pytest.mark.parametrize("number", [pa.string(), pa.float32(), pa.dictionary(pa.int8(), pa.int64())])
+def test_files_that_other_programs_write_are_read(tmp_path, rng, text, number):
+    one, other = (ranks_file(tmp_path / f"{name}.parquet", rng.integers(1, 9, (20, 2))) for name in "ab")
+    table = pq.read_table(other)
+    kinds = {name: number if name == "rank" else text for name in table.column_names}
+    cast = {
+        name: table[name].dictionary_encode() if pa.types.is_dictionary(kind) else table[name].cast(kind)
+        for name, kind in kinds.items()
+    }
+    pq.write_table(pa.table(cast), tmp_path / "foreign.parquet")
+    assert compare(one, tmp_path / "foreign.parquet") == compare(one, other)
+
+
+def test_categories_and_numbers_as_ids_are_read(tmp_path, rng):
+    one, other = (ranks_file(tmp_path / f"{name}.parquet", rng.integers(1, 9, (20, 2))) for name in "ab")
+    frame = pq.read_table(other).to_pandas()
+    frame.astype(dict.fromkeys(["head", "relation", "tail", "asked"], "category")).to_parquet(tmp_path / "c.parquet")
+    assert compare(one, tmp_path / "c.parquet") == compare(one, other)
+    for file in (one, other):
+        frame = pq.read_table(file).to_pandas()
+        for name in ("head", "relation", "tail"):
+            frame[name] = frame[name].str[1:]
+        frame.to_parquet(file)
+        frame.astype(dict.fromkeys(["head", "relation", "tail"], "int64")).astype(
+            dict.fromkeys(["head", "relation"], "category")
+        ).to_parquet(tmp_path / f"numbers-{file.name}")
+    assert compare(tmp_path / "numbers-a.parquet", tmp_path / "numbers-b.parquet") == compare(one, other)
+    assert compare(tmp_path / "numbers-a.parquet", other) == compare(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("rank", ["first"] * 40, "column rank is string, not numbers"),
+        ("tail", [["t"]] * 40, "column tail is list.*, not text"),
+        ("head", [None] + ["h"] * 39, "column head has a row without a value"),
+        ("asked", ["tail", "left"] * 20, "column asked has 'left'; it takes head and tail"),
+        ("candidates", ["many"] * 40, "column candidates is string, not numbers"),
+    ],
+)
+def test_columns_that_are_something_else_are_one_line(tmp_path, rng, name, values, told):
+    one = ranks_file(tmp_path / "one.parquet", rng.integers(1, 9, (20, 2)))
+    columns = dict(zip(pq.read_table(one).column_names, pq.read_table(one).columns, strict=True))
+    pq.write_table(pa.table(columns | {name: pa.array(values)}), tmp_path / "other.parquet")
+    with pytest.raises(SatkgcError, match=rf"other\.parquet: {told}") as raised:
+        compare(one, tmp_path / "other.parquet")
+    assert "\n" not in str(raised.value)
+
+
+def test_no_ranks_and_broken_metadata_are_one_line(tmp_path, rng):
+    one = ranks_file(tmp_path / "one.parquet", rng.integers(1, 9, (20, 2)))
+    pq.write_table(pq.read_table(one).slice(0, 0), tmp_path / "empty.parquet")
+    with pytest.raises(SatkgcError, match=r"empty\.parquet: no ranks"):
+        compare(one, tmp_path / "empty.parquet")
+    for broken in ("{", "[1]"):
+        pq.write_table(pq.read_table(one).replace_schema_metadata({"satkgc": broken}), tmp_path / "broken.parquet")
+        with pytest.raises(SatkgcError, match="metadata cannot be read"):
+            compare(one, tmp_path / "broken.parquet")
+    with pytest.raises(SatkgcError, match="nothing to compare"):
+        compare(one, [])
+
+
+def test_seeds_of_a_side_are_averaged_before_the_test(tmp_path, rng):
+    first, second = rng.integers(1, 30, (2, 50, 2)), rng.integers(1, 20, (3, 50, 2))
+    files = [
+        [ranks_file(tmp_path / f"{name}{i}.parquet", ranks) for i, ranks in enumerate(side)]
+        for name, side in (("a", first), ("b", second))
+    ]
+    found = compare(*files)[0]
+    before, after = ((1 / side).mean(axis=(0, 2)) for side in (first, second))  # over seeds and questions
+    expected = stats.ttest_rel(after, before)
+    assert (found.first, found.second) == pytest.approx((before.mean(), after.mean()))
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found.first_seeds == pytest.approx([(1 / ranks).mean() for ranks in first])
+    assert found.second_seeds == pytest.approx([(1 / ranks).mean() for ranks in second])
+    assert found.spreads == pytest.approx([np.ptp((1 / side).mean(axis=(1, 2))) for side in (first, second)])
+    alone = compare(files[0][0], files[1])[0]
+    assert (alone.first, alone.spreads[0]) == (pytest.approx((1 / first[0]).mean()), 0)
+    with pytest.raises(SatkgcError, match=r"a0\.parquet and .*few\.parquet: 100 questions against 98"):
+        compare([files[0][0], ranks_file(tmp_path / "few.parquet", first[1][:49])], files[1])
+
+
 def test_from_a_shell(tmp_path, rng):
     ranks = rng.integers(1, 9, (40, 2))
     one, other = (ranks_file(tmp_path / f"{n}.parquet", r) for n, r in (("simkgc", ranks), ("satkgc", ranks + 5)))
@@ -105,3 +189,50 @@ def test_from_a_shell(tmp_path, rng):
     line = next(line for line in shown.splitlines() if "MRR" in line)
     assert f"{(1 / (ranks + 5)).mean() - (1 / ranks).mean():.4f}" in line
     assert len(json.loads(CliRunner().invoke(app, ["compare", str(one), str(other), "--json"]).output)) == 4
+
+
+def test_several_seeds_from_a_shell(tmp_path, rng):
+    ranks = {name: rng.integers(1, 9, (40, 2)) for name in ("a1", "a2", "b1", "b2", "b3")}
+    a1, a2, *b = (str(ranks_file(tmp_path / f"{name}.parquet", each)) for name, each in ranks.items())
+
+    def run(*arguments):
+        return CliRunner().invoke(app, ["compare", *arguments], env={"COLUMNS": "80"})
+
+    expected = [asdict(one) for one in compare([a1, a2], b)]
+    for against in (["--against", *b], ["--against", b[0], "--against", *b[1:]], [f"--against={b[0]}", *b[1:]]):
+        assert json.loads(run(a1, a2, "--json", *against).output) == json.loads(json.dumps(expected))
+        assert json.loads(run(a1, a2, *against, "--json").output) == json.loads(json.dumps(expected))
+    shown = run(a1, a2, "--against", *b).output
+    line = next(line for line in shown.splitlines() if "MRR" in line)
+    for seeds in ("first_seeds", "second_seeds"):
+        assert f"{np.ptp(expected[0][seeds]):.4f}" in line
+    assert f"{expected[0]['low']:+.4f} to {expected[0]['high']:+.4f}" in line  # it fits a terminal
+    assert "3 files; give two" in str(run(a1, a2, b[0]).exception)
+
+
+def test_a_difference_that_seeds_make_too_is_pointed_out(tmp_path, rng):
+    ranks = rng.integers(1, 9, (40, 2))
+    far, near, best = (
+        str(ranks_file(tmp_path / f"{name}.parquet", ranks * times)) for name, times in (("x", 9), ("y", 3), ("z", 1))
+    )
+    told = "seeds of one system differ as much as the two systems do"
+    noisy = CliRunner().invoke(app, ["compare", far, best, "--against", near], env={"COLUMNS": "120"}).output
+    clear = CliRunner().invoke(app, ["compare", far, far, "--against", best], env={"COLUMNS": "120"}).output
+    assert told in " ".join(noisy.split())
+    assert told not in " ".join(clear.split())
+
+
+def test_a_single_file_shows_its_metrics(tmp_path, rng):
+    ranks = rng.integers(1, 30, (40, 2)) + 0.5
+    file = ranks_file(tmp_path / "one.parquet", ranks)
+    data = json.loads(CliRunner().invoke(app, ["compare", str(file), "--json"]).output)
+    for side, part in (("head", ranks[:, 0]), ("tail", ranks[:, 1]), ("both", ranks)):
+        expected = {"mrr": (1 / part).mean(), "mr": part.mean(), "count": part.size}
+        expected |= {f"hits@{k}": (part <= k).mean() for k in (1, 3, 10)}
+        assert data[side] == pytest.approx(expected)
+    shown = CliRunner().invoke(app, ["compare", str(file)], env={"COLUMNS": "100"}).output
+    assert f"{(1 / ranks).mean():.3f}" in shown
+    pq.write_table(pq.read_table(file).slice(40), tmp_path / "tails.parquet")
+    only = CliRunner().invoke(app, ["compare", str(tmp_path / "tails.parquet")], env={"COLUMNS": "100"}).output
+    assert f"{(1 / ranks[:, 1]).mean():.3f}" in only
+    assert "head" not in only

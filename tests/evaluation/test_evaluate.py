@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ import pytest
 from by_hand import counts_of, plain_counts, split_graph, unit_vectors
 
 from satkgc.errors import SatkgcError
-from satkgc.evaluation import EvaluationConfig, compare, evaluate_with
+from satkgc.evaluation import EvaluationConfig, QuestionRanks, compare, evaluate_with
 from satkgc.evaluation.exact import exact_scores
 
 module = importlib.import_module("satkgc.evaluation.evaluate")  # the package has a function of that name
@@ -81,6 +82,19 @@ def test_vectors_that_exceed_the_memory_setting_go_to_a_file_and_the_file_goes(m
     np.testing.assert_array_equal(counts_of(report.ranks["head"]), counts_of(run().ranks["head"]))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_vectors_of_other_precision_are_ranked_as_float32(monkeypatch, dtype, in_a_file):
+    monkeypatch.setattr(module, "_CHUNK", 9)
+    if in_a_file:
+        monkeypatch.setattr(module, "_tile_mib", lambda config: config.memory_mib)
+    entities, queries = ENTITIES.astype(dtype), QUERIES.astype(dtype)
+    report = evaluate_with(lambda e: entities[e], lambda e, d: queries[e, d], KG)
+    scores = exact_scores(queries[KG.test[:, 0], KG.test[:, 1]].astype(np.float32), entities.astype(np.float32))
+    known = [KG.known_all.tails(head, relation) for head, relation, _ in KG.test]
+    np.testing.assert_array_equal(counts_of(report.ranks["tail"]), plain_counts(scores.numpy(), KG.test[:, 2], known))
+
+
 def test_json_has_the_promised_keys_and_only_plain_numbers():
     data = json.loads(json.dumps(run(sampled=10).to_json(), allow_nan=False))
     for side in ("head", "tail", "both"):
@@ -125,11 +139,50 @@ def test_ranks_are_kept_as_parquet(tmp_path):
     assert row["rank"] == report.ranks["tail"].rank()[4]
     assert (1 / table["rank"]).mean() == pytest.approx(report.metrics()["both"]["mrr"])
     assert {(d.difference, d.p) for d in compare(report, tmp_path / "ranks.parquet")} == {(0, 1)}
+    for side, values in QuestionRanks.read(tmp_path / "ranks.parquet").metrics().items():
+        assert values == pytest.approx(report.metrics()[side])
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"candidates": "split"}, "candidates all against split"),
+        ({"sampled": 10}, "sampled 0 against 10"),
+        ({"ties": "optimistic", "sampled": 9}, "sampled 0 against 9, ties realistic against optimistic"),
+        ({"rerank_hops": 2}, "rerank_hops 0 against 2"),
+        ({"split": "valid"}, "split test against valid"),
+    ],
+)
+def test_ranks_that_were_taken_in_another_way_are_not_compared(tmp_path, settings, told):
+    run().save_ranks(tmp_path / "one.parquet")
+    run(**settings).save_ranks(tmp_path / "other.parquet")
+    for sources in ((tmp_path / "one.parquet", tmp_path / "other.parquet"), (run(), run(**settings))):
+        with pytest.raises(SatkgcError, match=f"not ranked in the same way: {told};"):
+            compare(*sources)
+    about = json.loads(pq.read_schema(tmp_path / "one.parquet").metadata[b"satkgc"])
+    assert about == {"dataset": KG.name, "split": "test", **asdict(EvaluationConfig())}
+
+
+def test_what_does_not_change_ranks_may_differ_in_a_comparison():
+    assert compare(run(), run(memory_mib=64, seed=3, rerank_weight=0.1))[0].p == 1
+    assert compare(run(sampled=10), run(sampled=10, seed=3))[0].p < 1  # two draws
+    with pytest.raises(SatkgcError, match=r"rerank_weight 0\.05 against 0\.1;"):
+        compare(run(rerank_hops=2), run(rerank_hops=2, rerank_weight=0.1))
+
+
+def test_without_metadata_other_numbers_of_candidates_tell(tmp_path):
+    pq.write_table(run(sampled=10).rank_table().replace_schema_metadata(None), tmp_path / "few.parquet")
+    with pytest.raises(SatkgcError, match=r"few\.parquet: not ranked .*: among \d\d candidates against 11 "):
+        compare(run(), tmp_path / "few.parquet")
+    pq.write_table(pq.read_table(tmp_path / "few.parquet").drop_columns(["candidates"]), tmp_path / "foreign.parquet")
+    assert compare(run(), tmp_path / "foreign.parquet")[0].difference > 0  # nothing is known of these
 
 
 def test_a_split_without_triples_is_named():
     with pytest.raises(SatkgcError, match="no test triples"):
         evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], _without_test())
+    with pytest.raises(SatkgcError, match="unknown split 'testing'; choose train, valid or test"):
+        run("testing")
 
 
 def _without_test():

@@ -109,6 +109,15 @@ def test_memory_mapped_vectors_rank_alike_and_blocks_get_maps_of_their_own(tmp_p
         np.testing.assert_array_equal(counts_of(ranks), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_a_mapped_file_is_read_as_the_numbers_it_holds(tmp_path, dtype):
+    vectors = unit_vectors(np.random.default_rng(5), 50, 8).astype(dtype)
+    np.save(tmp_path / "entities.npy", vectors)
+    block = read_rows(np.load(tmp_path / "entities.npy", mmap_mode="r"), 30, 50)
+    assert block.dtype == dtype
+    np.testing.assert_array_equal(block, vectors[30:])
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1.2])
 def test_vectors_that_have_no_cosine_are_refused(bad):
     vectors = unit_vectors(np.random.default_rng(6), 4, 8)

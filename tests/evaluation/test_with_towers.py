@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from by_hand import counts_of, split_graph, unit_vectors
 
+import satkgc
 from satkgc.encoder import EncoderConfig, Towers
+from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, evaluate, evaluate_with
 from satkgc.evaluation.candidates import candidate_entities
 from satkgc.kg import KnowledgeGraph
 from satkgc.text import TextConfig, Texts
+from satkgc.training.config import Config
 
 
 def test_towers_are_evaluated_by_their_own_vectors(tiny_backbone):
@@ -28,6 +33,31 @@ def test_towers_are_evaluated_by_their_own_vectors(tiny_backbone):
         assert np.median(difference) == 0
         assert difference.max() <= 3
     assert set(report.seconds) == {"encoding", "ranking"}
+
+
+def test_a_run_folder_is_evaluated_with_settings_by_their_names(tiny_backbone, tmp_path):
+    kg, encoder = split_graph(32), EncoderConfig(backbone=str(tiny_backbone))
+    own = EvaluationConfig(candidates="split", memory_mib=64)
+    config = Config(encoder=encoder, text=TextConfig(max_tokens=32), evaluation=own)
+    run = satkgc.Run.create(tmp_path / "run", config, kg, "made-up")
+    Towers.create(encoder).save(tmp_path / "run" / "model")
+    for given in (run, tmp_path / "run", str(tmp_path / "run")):
+        report = satkgc.evaluate(given, "valid", sampled=5, ties="pessimistic", device="cpu")
+        assert report.split == "valid"
+        assert report.config == replace(own, sampled=5, ties="pessimistic")
+        assert (report.ranks["head"].candidates == 6).all()
+    assert satkgc.evaluate(run, candidates="all").config == replace(own, candidates="all")
+    other = EvaluationConfig(seed=3)
+    assert satkgc.evaluate(run, config=other, sampled=5).config == replace(other, sampled=5)
+    np.testing.assert_array_equal(
+        counts_of(satkgc.evaluate(run).ranks["tail"]), counts_of(run.evaluate().ranks["tail"])
+    )
+    with pytest.raises(SatkgcError, match="unknown split 'testing'"):
+        satkgc.evaluate(run, "testing")
+    with pytest.raises(SatkgcError, match="no run here"):
+        satkgc.evaluate(tmp_path)
+    with pytest.raises(SatkgcError, match=r"evaluation\.candidates is 1000; .* and sampled to a number"):
+        satkgc.evaluate(run, candidates=1000)
 
 
 @pytest.mark.shared

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from scipy import stats
 
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.metrics import HITS
+from satkgc.evaluation.rank_files import TRIPLE, QuestionRanks
 from satkgc.evaluation.report import Report
 
-TRIPLE = ("head", "relation", "tail")
-COLUMNS = (*TRIPLE, "asked", "rank")
+Source = Report | Path | str
 
 
 @dataclass(frozen=True)
@@ -31,71 +29,57 @@ class Difference:
     low: float
     high: float
     p: float
+    first_seeds: tuple[float, ...]  # of each seed; `first` is their mean
+    second_seeds: tuple[float, ...]
+
+    @property
+    def spreads(self) -> tuple[float, float]:
+        """How far apart the best and the worst seed of either system are."""
+        first, second = (max(seeds) - min(seeds) for seeds in (self.first_seeds, self.second_seeds))
+        return first, second
 
 
-def compare(first: Report | Path | str, second: Report | Path | str) -> list[Difference]:
+def compare(first: Source | Sequence[Source], second: Source | Sequence[Source]) -> list[Difference]:
     """Compare two reports, or the files that `Report.save_ranks` writes; those of another system will do as well.
 
-    The two questions of a triple are no two observations: each triple counts once, by the mean of its questions, and
-    the differences of the triples are put to a paired t-test.
+    Several of a side are seeds of one system: their values are averaged question by question. The two questions of a
+    triple are no two observations: each triple counts once, by the mean of its questions, and the differences of the
+    triples are put to a paired t-test.
     """
-    one, other = _read(first), _read(second)
-    _refuse_other_questions(one, other, first, second)
-    firsts, seconds = _by_triple(one), _by_triple(other)
-    if len(firsts["mrr"]) < 2:
+    sides = [_read_side(side) for side in (first, second)]
+    for other in (*sides[0][1:], *sides[1]):
+        sides[0][0].refuse_unlike(other)
+    seeds = [[_by_triple(ranks) for ranks in side] for side in sides]
+    if len(seeds[0][0]["mrr"]) < 2:
         raise SatkgcError("ranks of fewer than two triples are too few to compare")
-    found = []
-    for metric in firsts:
-        test = stats.ttest_rel(seconds[metric], firsts[metric])
-        interval = test.confidence_interval(0.95)
-        means = float(firsts[metric].mean()), float(seconds[metric].mean())
-        same = bool((firsts[metric] == seconds[metric]).all())  # where the test divides nothing by nothing
-        low, high, p = (0.0, 0.0, 1.0) if same else (float(interval.low), float(interval.high), float(test.pvalue))
-        found.append(Difference(metric, *means, means[1] - means[0], low, high, p))
-    return found
+    return [_difference(metric, *([values[metric] for values in side] for side in seeds)) for metric in seeds[0][0]]
 
 
-def _read(source: Report | Path | str) -> pa.Table:
-    """The questions in order, and their ranks."""
-    if isinstance(source, Report):
-        table = source.rank_table()
-    else:
-        try:
-            table = pq.read_table(source)
-        except FileNotFoundError as error:
-            raise SatkgcError(
-                "no such file", where=source, remedy="write one with `satkgc evaluate --ranks`"
-            ) from error
-        except (pa.ArrowException, OSError) as error:
-            raise SatkgcError("not a Parquet file of ranks", where=source) from error
-    missing = [name for name in COLUMNS if name not in table.column_names]
-    if missing:
-        raise SatkgcError(f"no column {missing[0]}", where=source, remedy=f"it takes {', '.join(COLUMNS)}")
-    if table["rank"].null_count or not pc.all(pc.greater_equal(table["rank"], 1)).as_py():
-        raise SatkgcError("a rank is missing or less than 1", where=source)
-    return table.select(list(COLUMNS)).sort_by([(name, "ascending") for name in (*TRIPLE, "asked")])
+def _read_side(side: Source | Sequence[Source]) -> list[QuestionRanks]:
+    sources = [side] if isinstance(side, Source) else side
+    if not sources:
+        raise SatkgcError("nothing to compare", remedy="give a report or a file for either side")
+    return [QuestionRanks.read(source) for source in sources]
 
 
-def _refuse_other_questions(one: pa.Table, other: pa.Table, first: object, second: object) -> None:
-    if len(one) != len(other):
-        problem = f"{len(one):,} questions against {len(other):,}"
-    else:
-        differ = [pc.not_equal(one[name], other[name].cast(one[name].type)) for name in (*TRIPLE, "asked")]
-        rows = np.flatnonzero(np.any([column.to_numpy() for column in differ], axis=0))
-        if not len(rows):
-            return
-        asked = " ".join(str(one[name][int(rows[0])]) for name in (*TRIPLE, "asked"))
-        problem = f"not the same questions, from ({asked}) on"
-    where = " and ".join(str(file) for file in (first, second) if not isinstance(file, Report))
-    raise SatkgcError(problem, where=where or None, remedy="compare ranks of one split and graph")
+def _difference(metric: str, firsts: list[Any], seconds: list[Any]) -> Difference:
+    """Of one metric: for each side a list of seeds, each a value for every triple."""
+    first, second = np.mean(firsts, axis=0), np.mean(seconds, axis=0)
+    test = stats.ttest_rel(second, first)
+    interval = test.confidence_interval(0.95)
+    means = float(first.mean()), float(second.mean())
+    same = bool((first == second).all())  # where the test divides nothing by nothing
+    low, high, p = (0.0, 0.0, 1.0) if same else (float(interval.low), float(interval.high), float(test.pvalue))
+    of_seeds = (tuple(float(values.mean()) for values in side) for side in (firsts, seconds))
+    return Difference(metric, *means, means[1] - means[0], low, high, p, *of_seeds)
 
 
-def _by_triple(table: pa.Table) -> dict[str, Any]:
+def _by_triple(ranks: QuestionRanks) -> dict[str, Any]:
     """Each metric's mean over the questions of a triple."""
-    ranks = table["rank"].to_numpy().astype(np.float64)
-    keys = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in TRIPLE]
+    rank = ranks.table["rank"].to_numpy()
+    keys = [ranks.table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in TRIPLE]
     begins = np.concatenate([[True], np.any([key[1:] != key[:-1] for key in keys], axis=0)])
     starts = np.flatnonzero(begins)
-    counts = np.diff(np.append(starts, len(ranks)))
-    values = {"mrr": 1 / ranks} | {f"hits@{k}": (ranks <= k).astype(np.float64) for k in HITS}
+    counts = np.diff(np.append(starts, len(rank)))
+    values = {"mrr": 1 / rank} | {f"hits@{k}": (rank <= k).astype(np.float64) for k in HITS}
     return {metric: np.add.reduceat(value, starts) / counts for metric, value in values.items()}

@@ -23,7 +23,7 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         rules = [
-            ("candidates", self.candidates in ("all", "split"), '"all" or "split"'),
+            ("candidates", self.candidates in ("all", "split"), '"all" or "split", and sampled to a number'),
             ("sampled", self.sampled >= 0, "0 (all) or a number of candidates"),
             ("ties", self.ties in TIES, f"one of {', '.join(TIES)}"),
             ("rerank_hops", self.rerank_hops >= 0, "0 (off) or a number of hops"),

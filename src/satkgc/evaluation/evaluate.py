@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from satkgc.errors import SatkgcError
 from satkgc.evaluation.candidates import candidate_entities
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.metrics import DIRECTIONS
+from satkgc.evaluation.questions import Questions, triples_to_ask
 from satkgc.evaluation.ranking import Ranks, rank_queries
 from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
-from satkgc.evaluation.slices import known_answers
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
@@ -75,9 +74,7 @@ def evaluate_with(
 ) -> Report:
     """As `evaluate`, for any encoder of entities and of (entity, directed relation) queries into unit vectors."""
     config = config or EvaluationConfig()
-    triples = kg.split(split) if rows is None else kg.split(split)[rows]
-    if not len(triples):
-        raise SatkgcError(f"{kg.name} has no {split} triples", remedy="choose another split")
+    triples = triples_to_ask(kg, split, rows)
     candidates = candidate_entities(kg, split, config.candidates)
     ranks: dict[str, Ranks] = {}
     ranking = 0.0
@@ -99,15 +96,16 @@ def _encode_candidates(
     encode: Callable[[Int32], FloatArray], candidates: Int32, config: EvaluationConfig, stack: ExitStack
 ) -> FloatArray:
     """Vectors of all candidates, in memory where they fit the setting, else in a file that goes with the stack."""
-    first = encode(candidates[:_CHUNK])
-    starts = range(_CHUNK, len(candidates), _CHUNK)
-    chunks = itertools.chain([first], (encode(candidates[start : start + _CHUNK]) for start in starts))
+    # Ranked as float32, whatever the encoder gives, so kept as that too.
+    starts = range(0, len(candidates), _CHUNK)
+    chunks = (np.asarray(encode(candidates[start : start + _CHUNK]), np.float32) for start in starts)
+    first = next(chunks)
     if len(candidates) * first[:1].nbytes <= (config.memory_mib - _tile_mib(config)) * 2**20:
-        return np.concatenate(list(chunks)) if starts else first
+        return np.concatenate([first, *chunks]) if len(starts) > 1 else first
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="satkgc-"))
     file = Path(folder) / "entities.f32"
     with file.open("wb") as stream:  # written, not mapped: pages written through a map would stay resident
-        for chunk in chunks:
+        for chunk in itertools.chain([first], chunks):
             chunk.tofile(stream)
     return np.memmap(file, np.float32, "r", shape=(len(candidates), first.shape[1]))
 
@@ -134,19 +132,17 @@ def _rank(
     device: torch.device | str,
     progress: bool,
 ) -> Ranks:
-    asked, answers = (triples[:, 0], triples[:, 2]) if direction == "tail" else (triples[:, 2], triples[:, 0])
-    known = known_answers(kg.known_all, asked, triples[:, 1], direction)
+    asked = Questions.of(kg, triples, direction, candidates)
     bonus = None
     if config.rerank_hops:
-        bonus = neighbourhood_bonus(kg.adjacency, asked, config.rerank_hops, config.rerank_weight)
-    if len(candidates) < kg.num_entities:  # places among the candidates instead of entity numbers
-        known, answers = known.among(candidates), np.searchsorted(candidates, answers).astype(np.int32)
-        bonus = bonus and bonus.among(candidates)
+        bonus = neighbourhood_bonus(kg.adjacency, asked.entities, config.rerank_hops, config.rerank_weight)
+        if len(candidates) < kg.num_entities:
+            bonus = bonus.among(candidates)
     return rank_queries(
         queries,
         vectors,
-        answers,
-        known,
+        asked.answers,
+        asked.known,
         bonus=bonus,
         device=device,
         memory_mib=_tile_mib(config),

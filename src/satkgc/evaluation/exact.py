@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,7 +48,8 @@ def read_rows(vectors: Vectors, start: int, stop: int) -> Vectors:
         width = vectors.shape[1] * vectors.itemsize
         offset = vectors.offset + start * width
         shape = stop - start, vectors.shape[1]
-        return np.memmap(vectors.filename, np.float32, "r", offset, shape)
+        dtype: np.dtype[Any] = vectors.dtype
+        return np.memmap(vectors.filename, dtype, "r", offset, shape)
     return vectors[start:stop]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from satkgc.evaluation.metrics import DIRECTIONS, HITS, measure_directions
 from satkgc.evaluation.ranking import TIES, Ranks
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+
+METADATA = b"satkgc"  # the key in a rank table's metadata under which the split and the settings stand as JSON
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +69,7 @@ class Report:
 
     def table(self) -> Table:
         """The metrics of the two directions and both, for a terminal."""
-        table = Table(title=f"{self.kg.name} {self.split}, {len(self.triples):,} triples", title_justify="left")
-        for column in ("direction", "MRR", *(f"Hits@{k}" for k in HITS), "mean rank", "adjusted (AMRI)"):
-            table.add_column(column, justify="left" if column == "direction" else "right")
-        for name, values in self.metrics().items():
-            hits = (f"{values[f'hits@{k}']:.3f}" for k in HITS)
-            table.add_row(name, f"{values['mrr']:.3f}", *hits, f"{values['mr']:,.1f}", f"{values['amri']:.3f}")
+        table = metrics_table(f"{self.kg.name} {self.split}, {len(self.triples):,} triples", self.metrics())
         table.caption = f"filtered; candidates: {self.config.described}; ties: {self.config.ties}"
         if self.config.rerank_hops:
             table.caption += f"; RE-RANKED: +{self.config.rerank_weight} within {self.config.rerank_hops} hops"
@@ -84,7 +82,7 @@ class Report:
         return capture.get()
 
     def rank_table(self) -> pa.Table:
-        """One row per question: the triple's ids, the direction asked, and the rank."""
+        """One row per question: the triple's ids, the direction asked, the rank; in the metadata how it was taken."""
         parts = [self.ranks[direction] for direction in DIRECTIONS]
         pooled = Ranks.concatenate(parts)
         ids = (self.kg.entities.ids, self.kg.relations.ids, self.kg.entities.ids)
@@ -95,10 +93,24 @@ class Report:
         columns["asked"] = np.repeat(DIRECTIONS, len(self.triples))
         columns |= {name: getattr(pooled, name) for name in ("greater", "equal", "candidates")}
         columns["rank"] = pooled.rank(self.config.ties)
-        return pa.table(columns)
+        about = {"dataset": self.kg.name, "split": self.split, **asdict(self.config)}
+        return pa.table(columns, metadata={METADATA: json.dumps(about)})
 
     def save_ranks(self, file: Path | str) -> None:
         """Write `rank_table` to a Parquet file."""
         partial = Path(f"{file}.partial")
         pq.write_table(self.rank_table(), partial)
         os.replace(partial, file)
+
+
+def metrics_table(title: str, metrics: dict[str, dict[str, float]]) -> Table:
+    """A row for each direction that was asked, for a terminal."""
+    table = Table(title=title, title_justify="left")
+    for column in ("direction", "MRR", *(f"Hits@{k}" for k in HITS), "mean rank", "adjusted (AMRI)"):
+        table.add_column(column, justify="left" if column == "direction" else "right")
+    for name, values in metrics.items():
+        if values["count"]:
+            shares = (f"{values[metric]:.3f}" for metric in ("mrr", *(f"hits@{k}" for k in HITS)))
+            adjusted = f"{values['amri']:.3f}" if "amri" in values else "unknown"
+            table.add_row(name, *shares, f"{values['mr']:,.1f}", adjusted)
+    return table

@@ -111,6 +111,8 @@ class KnowledgeGraph:
 
     def split(self, name: str) -> Int32:
         """The triples of "train", "valid" or "test"."""
+        if name not in ("train", "valid", "test"):
+            raise SatkgcError(f"unknown split {name!r}", remedy="choose train, valid or test")
         return {"train": self.train, "valid": self.valid, "test": self.test}[name]
 
     def __repr__(self) -> str:
