@@ -218,6 +218,26 @@ def test_settings_for_small_graphs_give_way_to_all_others(tmp_path):
     assert large.training.learning_rate == make_config("satkgc").training.learning_rate
 
 
+def test_a_file_of_ones_own_stands_over_the_settings_for_a_graph(tmp_path):
+    (tmp_path / "base.toml").write_text('extends = "satkgc"\n[objective]\npopularity = 1.0\n')
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "base"\n[sampling]\nbatch_size = 256\n[training]\nepochs = 1\n')
+    wn18rr = make_config(mine, graph="WN18RR")
+    assert (wn18rr.sampling.batch_size, wn18rr.objective.popularity, wn18rr.training.epochs) == (256, 1.0, 1.0)
+    assert (wn18rr.text.hide, wn18rr.applied) == ("edge", "WN18RR")  # what it does not say is the graph's
+    set_to = make_config(mine, graph="WN18RR", overrides={"sampling.batch_size": 64})
+    assert (set_to.sampling.batch_size, set_to.training.epochs) == (64, 1.0)
+
+
+def test_epochs_in_a_file_of_ones_own_stand_before_the_steps_below(tmp_path):
+    (tmp_path / "steps.toml").write_text('extends = "satkgc"\n[training]\nsteps = 9\n')
+    (tmp_path / "epochs.toml").write_text('extends = "steps"\n[training]\nepochs = 1\n')
+    assert make_config(tmp_path / "steps.toml", graph="wordnet-sample").training.steps == 9
+    for graph in ("wordnet-sample", "mine", None):
+        config = make_config(tmp_path / "epochs.toml", graph=graph, triples=6567)
+        assert (config.training.steps, config.training.epochs) == (None, 1.0), graph
+
+
 def test_an_unknown_recipe_names_the_nearest():
     with pytest.raises(SatkgcError, match="did you mean satkgc"):
         make_config("satkg")

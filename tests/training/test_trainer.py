@@ -181,16 +181,19 @@ def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
     assert CliRunner().invoke(app, command).exit_code == UNFINISHED
 
 
-def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path):
+@pytest.mark.parametrize("name", ["small", "WN18RR"])
+def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path, name, capsys):
     recipe = tmp_path / "mine.toml"
-    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.05\n')
+    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.05\npopularity = 1.0\n')
     limited = settings | {"training.max_minutes": 1e-9}
     out = tmp_path / "run"
-    assert not train(small_graph(), recipe, out, overrides=limited).finished
-    assert not train(small_graph(), recipe, out, overrides=limited, resume=True).finished
-    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.3\n')
+    graph = replace(small_graph(), name=name)
+    assert not train(graph, recipe, out, overrides=limited).finished
+    assert "where it says nothing itself; run folder" in capsys.readouterr().err
+    assert not train(graph, recipe, out, overrides=limited, resume=True).finished
+    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.3\npopularity = 1.0\n')
     with pytest.raises(SatkgcError, match=r"objective.margin was 0.05 when this run was started, and is 0.3 now"):
-        train(small_graph(), recipe, out, overrides=limited, resume=True)
+        train(graph, recipe, out, overrides=limited, resume=True)
 
 
 def test_resuming_may_change_how_but_not_what(run, capsys):

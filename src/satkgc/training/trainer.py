@@ -27,7 +27,7 @@ from satkgc.training.finish import finish, keep_model
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Parts, run_loop
 from satkgc.training.ranks import Ranks
-from satkgc.training.recipes import make_config, own_settings
+from satkgc.training.recipes import make_config, own_settings, recipe_names
 from satkgc.training.run import Run, alone
 from satkgc.training.settings import build, flat, merge, parse
 from satkgc.training.state import State
@@ -50,7 +50,8 @@ def train(
 
     `kg` is a graph or what `KnowledgeGraph.load` opens; `recipe` a name ("satkgc" by default) or a TOML file;
     `overrides` settings by dotted name, `{"training.epochs": 3}`. Unless `graph_settings` is false, settings that suit
-    a well-known graph are laid over the recipe. With `resume` a run that stopped goes on; one that never began, begins.
+    a well-known graph are laid over the recipe, and under what a TOML file of yours says itself. With `resume` a run
+    that stopped goes on; one that never began, begins.
 
     Ctrl-C or SIGTERM lets the step end and saves, then ends the program as it would have; a run that reaches
     `training.max_minutes` is returned as it is, its `finished` false.
@@ -178,7 +179,8 @@ def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
 
 def _described(config: Config) -> str:
     applied = "small graphs" if config.applied == "small" else config.applied
-    laid = f", with the settings for {applied} laid over it" if applied != "none" else ""
+    how = "laid over it" if config.recipe in recipe_names() else "where it says nothing itself"
+    laid = f", with the settings for {applied} {how}" if applied != "none" else ""
     return f"recipe {config.recipe}{laid}"
 
 
