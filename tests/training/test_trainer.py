@@ -24,7 +24,6 @@ from satkgc.cli import app
 from satkgc.encoder import Towers
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
-from satkgc.kg import KnowledgeGraph
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
@@ -121,21 +120,27 @@ def test_a_start_that_fails_leaves_nothing_behind(settings, tmp_path):
         with pytest.raises(SatkgcError):
             train(small_graph(), out=out, overrides=settings | wrong)
         assert not out.exists()
-    out.mkdir()
-    (out / "notes.txt").write_text("mine")
-    with pytest.raises(SatkgcError):
-        train(small_graph(), out=out, overrides=settings | {"sampling.batch_size": 1024})
-    assert [file.name for file in out.iterdir()] == ["notes.txt"]
-    # A graph that lay there before is not taken for one of ours.
-    small_graph().save(tmp_path / "project" / "graph")
-    with pytest.raises(SatkgcError):
-        train(
-            tmp_path / "project" / "graph", out=tmp_path / "project", overrides=settings | {"sampling.batch_size": 1024}
-        )
-    assert len(KnowledgeGraph.load(tmp_path / "project" / "graph").train) == len(small_graph().train)
     # One that was killed before the first step may be started anew, with other settings too.
     Run.create(out, make_config("satkgc"), small_graph(), "small")
     assert train(small_graph(), out=out, overrides=settings | {"training.steps": 1}).finished
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_with_something_else_in_it_is_left_alone(settings, tmp_path, resume):
+    (tmp_path / "README.md").write_text("mine")
+    small_graph().save(tmp_path / "project" / "graph")
+    for folder in (tmp_path, tmp_path / "project"):
+        before = sorted(folder.rglob("*"))
+        with pytest.raises(SatkgcError, match=r"not empty, and holds no run; choose a new folder"):
+            train(small_graph(seed=1), out=folder, overrides=settings, resume=resume)
+        assert sorted(folder.rglob("*")) == before
+
+
+def test_what_a_start_left_that_was_killed_is_written_over(settings, tmp_path):
+    small_graph(seed=1).save(tmp_path / "graph")
+    (tmp_path / ".graph.partial-12").mkdir()
+    (tmp_path / ".lock").touch()
+    assert train(small_graph(), out=tmp_path, overrides=settings | {"training.steps": 1}).finished
 
 
 def test_only_one_process_trains_a_run(settings, tmp_path):

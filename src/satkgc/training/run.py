@@ -85,7 +85,7 @@ class Run:
         """Take back what `create` wrote, and the folder if nothing else is in it."""
         for name in ("config.json", "log.jsonl", ".lock"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("graph", "checkpoints"):
+        for name in ("graph", "checkpoints", "tensorboard"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()

@@ -86,6 +86,7 @@ def train_or_stop(
         _refuse_other_graph(kg, source, old)
         config, changed = _resumed_config(old, recipe, overrides or {})
     else:
+        _refuse_foreign(folder)
         kg = kg if isinstance(kg, KnowledgeGraph) else KnowledgeGraph.load(kg)
         name = kg.name if graph_settings else None
         config = make_config(recipe or "satkgc", graph=name, triples=len(kg.train), overrides=overrides)
@@ -126,6 +127,15 @@ def _begun(folder: Path) -> Run | None:
     """The run that a folder holds; a start that was killed left nothing to go on with, and is none."""
     run = Run.load(folder) if (folder / "config.json").exists() else None
     return run if run is not None and run.began else None
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """A folder with files of somebody else's is left alone; what a start that was killed has left is ours."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    foreign = {name for name in names if name not in (".lock", "graph") and not name.startswith(".graph.")}
+    if "config.json" not in names and (foreign or names == {"graph"}):  # the lock is the first that a start writes
+        remedy = "choose a new folder, or an empty one, as --out"
+        raise SatkgcError("this folder is not empty, and holds no run", where=folder, remedy=remedy)
 
 
 def _taken(folder: Path) -> SatkgcError:
