@@ -167,7 +167,10 @@ def test_a_run_that_another_process_began_meanwhile_is_not_overwritten(settings,
     assert Run.load(tmp_path / "run").finished
 
 
-@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)],
+)
 def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
     settings, tmp_path, number, raised, monkeypatch
 ):

@@ -34,7 +34,7 @@ from satkgc.training.state import State
 from satkgc.training.validate import Validation
 
 Source = KnowledgeGraph | str | Path
-EXIT_CODES = {"SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
+EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
 
 
 def train(
@@ -53,13 +53,13 @@ def train(
     a well-known graph are laid over the recipe, and under what a TOML file of yours says itself. With `resume` a run
     that stopped goes on; one that never began, begins.
 
-    Ctrl-C or SIGTERM lets the step end and saves, then ends the program as it would have; a run that reaches
-    `training.max_minutes` is returned as it is, its `finished` false.
+    Ctrl-C, SIGTERM or a closed terminal lets the step end and saves, then ends the program as it would have; a run that
+    reaches `training.max_minutes` is returned as it is, its `finished` false.
     """
     run, stopped = train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=graph_settings, resume=resume)
     if stopped == "SIGINT":
         raise KeyboardInterrupt
-    if stopped == "SIGTERM":
+    if stopped in ("SIGTERM", "SIGHUP"):
         raise SystemExit(EXIT_CODES[stopped])
     return run
 
