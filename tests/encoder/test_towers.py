@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel, AutoTokenizer
 
 from satkgc.encoder import EncoderConfig, Towers, model_checksum
 from satkgc.errors import SatkgcError
+from satkgc.text import TokenBatch
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tiny import random_batch
@@ -84,6 +86,33 @@ def test_checksum_follows_the_weights(towers: Towers, tmp_path) -> None:  # type
         towers.save(tmp_path / name)
         sums.append(model_checksum(tmp_path / name))
     assert sums[0] == sums[1] != sums[2]
+    for file in (tmp_path / "a").glob("*/tokenizer*"):  # models saved before the towers had them keep their checksum
+        file.unlink()
+    assert model_checksum(tmp_path / "a") == sums[0]
+    for wrong in (tmp_path, tmp_path / "none"):
+        with pytest.raises(SatkgcError, match="no weights of a model here"):
+            model_checksum(wrong)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_saved_tower_is_a_plain_transformers_model(tiny_backbone, tmp_path, tied: bool) -> None:  # type: ignore[no-untyped-def]
+    towers = Towers.create(EncoderConfig(backbone=str(tiny_backbone), tied=tied))
+    with torch.no_grad():
+        towers.entity.model.embeddings.word_embeddings.weight.mul_(-1)
+    towers.save(tmp_path)
+    texts = ["the entity: of a", "relation"]
+    for name, encode in (("query", towers.encode_queries), ("entity", towers.encode_entities)):
+        folder = tmp_path / ("shared" if tied else name)
+        model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        batch = tokenizer(texts, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            hidden = model(**batch).last_hidden_state
+        inside = batch["attention_mask"][:, :, None]
+        found = torch.nn.functional.normalize((hidden * inside).sum(1) / inside.sum(1), dim=1).numpy()
+        rows = [np.array(towers.tokenizer(text)["input_ids"], np.int32) for text in texts]
+        expected = encode(TokenBatch(np.concatenate(rows), np.cumsum([0, *map(len, rows)])))
+        assert len(rows[0]) > 5
+        assert np.allclose(found, expected, atol=1e-6)
 
 
 def test_damaged_folders_are_refused(towers: Towers, tmp_path) -> None:  # type: ignore[no-untyped-def]

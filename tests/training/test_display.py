@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 import re
 import sys
 
 import pytest
 
-from satkgc.training.display import Display
+from satkgc.training.display import Display, _time
 
 RECORD = {"loss": 1.25, "lr": 5e-5, "tau": 0.05, "beta": 1e-4, "triples_per_second": 4321.0, "data_wait": 0.02}
 
@@ -47,6 +49,46 @@ def test_a_narrow_terminal_keeps_steps_and_times(monkeypatch, columns):
     assert "…" not in last
 
 
-@pytest.mark.parametrize(("first", "expected"), [(True, "[step 5] validation\n"), (False, "")])
-def test_elsewhere_only_events_are_told_and_by_one_rank(monkeypatch, first, expected):
+@pytest.mark.parametrize(("first", "expected"), [(True, "step 4 of 10\n[step 5] validation\n"), (False, "")])
+def test_elsewhere_lines_are_told_and_by_one_rank(monkeypatch, first, expected):
     assert shown(monkeypatch, io.StringIO(), first) == expected
+
+
+def test_elsewhere_there_is_a_sign_of_life_every_minute(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    times = iter([0, 30, 61, 100, 5000, 5001])
+    display = Display(clock=lambda: next(times))
+    display.start(100, 500)
+    display.advance(101)
+    display.advance(102)
+    display.advance(103)
+    display.advance(104, RECORD)
+    display.advance(105)
+    display.advance(500)
+    assert sys.stderr.getvalue().splitlines() == [
+        "step 101 of 500",
+        "step 103 of 500: about 3.4 h left",  # 397 steps of 30.5 s
+        "step 105 of 500: loss 1.250, 4,321 triples/s, about 137.2 h left",
+    ]
+
+
+@pytest.mark.parametrize(("left", "said"), [(0.4, "0 s"), (89, "89 s"), (700, "12 min"), (5400, "1.5 h")])
+def test_times_left(left, said):
+    assert _time(left) == said
+
+
+def test_a_terminal_that_is_closed_does_not_end_the_run(monkeypatch):
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        display = Display()
+        display.start(0, 10)
+        display.progress.live._refresh_thread.stop()  # the bar is drawn by nobody else now
+        os.close(ours)
+        with pytest.raises(OSError, match="Input/output"):
+            os.write(theirs, b"x")
+        display.say("nobody reads this")
+        display.advance(1)
+        display.stop()
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), theirs)  # so that closing it has where to put the rest

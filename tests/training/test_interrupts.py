@@ -26,6 +26,31 @@ def test_a_signal_sets_a_wish_and_handlers_come_back(number):
     assert signal.getsignal(number) == before
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_is_a_wish_too_however_often_it_is_told(number):
+    said = []
+    before = signal.getsignal(signal.SIGHUP)
+    with Interrupts(said.append) as interrupts:
+        send(number)
+        send(signal.SIGHUP)
+        send(signal.SIGHUP)
+        assert interrupts.asked == number.name
+    assert len(said) == 1
+    assert ("once more" in said[0]) == (number == signal.SIGTERM)
+    assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_nohup_keeps_a_run_from_noticing():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            send(signal.SIGHUP)
+            assert interrupts.asked is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_the_wish_is_acknowledged_at_once():
     said = []
     with Interrupts(said.append):

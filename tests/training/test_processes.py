@@ -125,7 +125,7 @@ def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
     assert [path.name for path in (out / "checkpoints").glob("step-*")] == ["step-00000001"]
 
     unlimited = job | {"overrides": job["overrides"] | {"training.max_minutes": None}}
-    for number, target in ((signal.SIGTERM, 4), (signal.SIGINT, 9)):
+    for number, target in ((signal.SIGTERM, 4), (signal.SIGINT, 9), (signal.SIGHUP, 13)):
         child = Child(worker, unlimited, out)
         child.wait_for(target)
         child.signal(number)

@@ -10,7 +10,7 @@ import pytest
 from satkgc.errors import SatkgcError
 from satkgc.training import Config, make_config, recipe_names
 from satkgc.training.recipes import FOLDER
-from satkgc.training.settings import build, flat, merge, names_of
+from satkgc.training.settings import USUAL, build, flat, merge, names_of
 
 
 def parts(recipe):
@@ -133,7 +133,15 @@ def test_what_is_set_counts_over_graph_and_recipe():
     [
         ("objective.margn", "1", "unknown setting objective.margn; did you mean objective.margin"),
         ("training.batch_size", "8", "did you mean sampling.batch_size"),
-        ("qqqq", "1", "unknown setting qqqq"),
+        ("qqqq", "1", "unknown setting qqqq; `satkgc train KG --show` lists them all"),
+        ("objective.loss", "x", "unknown setting objective.loss; `satkgc train KG --show` lists them all"),
+        ("training.lr", "1e-3", "did you mean training.learning_rate?"),
+        ("lr", "1e-3", "did you mean training.learning_rate?"),
+        ("batch_size", "8", "did you mean sampling.batch_size?"),
+        ("epochs", "8", "did you mean training.epochs?"),
+        ("trainig.seed", "8", "did you mean training.seed?"),
+        ("evaluation.sed", "8", "did you mean evaluation.seed?"),
+        ("model", "8", "did you mean encoder.backbone?"),
         ("training.epochs", "many", "training.epochs is 'many'; it takes a number"),
         ("training.steps", "1.5", "training.steps is '1.5'; it takes a whole number or none"),
         ("training.steps", True, "training.steps is True"),
@@ -150,6 +158,30 @@ def test_nonsense_is_refused_by_its_name(name, value, message):
     with pytest.raises(SatkgcError) as refusal:
         make_config("satkgc", overrides={name: value})
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("[training]\nlr = 1e-3", "did you mean training.learning_rate?"),
+        ("[training]\nbatch_size = 8", "did you mean sampling.batch_size?"),
+        ("[sampling.mcmc]\nburnin = 8", "did you mean sampling.mcmc.burn_in?"),
+        ("seed = 8", "did you mean training.seed?"),
+        ("[trainin]\nseed = 8", "did you mean training?"),
+        ("[objective]\nloss = 8", "--show` lists them all"),
+    ],
+)
+def test_a_file_is_told_what_it_may_have_meant(tmp_path, text, meant):
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(SatkgcError, match=r"mine\.toml: unknown setting") as refusal:
+        make_config(tmp_path / "mine.toml")
+    assert meant in str(refusal.value)
+
+
+def test_every_usual_name_leads_to_a_setting_and_is_none_itself():
+    known = names_of(Config)
+    assert set(USUAL.values()) <= set(known)
+    assert not set(USUAL) & {name.rsplit(".", 1)[-1] for name in known}
 
 
 def test_no_distances_are_computed_that_nobody_reads():
@@ -216,6 +248,26 @@ def test_settings_for_small_graphs_give_way_to_all_others(tmp_path):
     assert (own.sampling.batch_size, own.training.epochs, own.training.learning_rate) == (32, 2.0, 2e-4)
     large = make_config("satkgc", graph="mine", triples=500, overrides={"encoder.backbone": "some/large-one"})
     assert large.training.learning_rate == make_config("satkgc").training.learning_rate
+
+
+def test_a_file_of_ones_own_stands_over_the_settings_for_a_graph(tmp_path):
+    (tmp_path / "base.toml").write_text('extends = "satkgc"\n[objective]\npopularity = 1.0\n')
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "base"\n[sampling]\nbatch_size = 256\n[training]\nepochs = 1\n')
+    wn18rr = make_config(mine, graph="WN18RR")
+    assert (wn18rr.sampling.batch_size, wn18rr.objective.popularity, wn18rr.training.epochs) == (256, 1.0, 1.0)
+    assert (wn18rr.text.hide, wn18rr.applied) == ("edge", "WN18RR")  # what it does not say is the graph's
+    set_to = make_config(mine, graph="WN18RR", overrides={"sampling.batch_size": 64})
+    assert (set_to.sampling.batch_size, set_to.training.epochs) == (64, 1.0)
+
+
+def test_epochs_in_a_file_of_ones_own_stand_before_the_steps_below(tmp_path):
+    (tmp_path / "steps.toml").write_text('extends = "satkgc"\n[training]\nsteps = 9\n')
+    (tmp_path / "epochs.toml").write_text('extends = "steps"\n[training]\nepochs = 1\n')
+    assert make_config(tmp_path / "steps.toml", graph="wordnet-sample").training.steps == 9
+    for graph in ("wordnet-sample", "mine", None):
+        config = make_config(tmp_path / "epochs.toml", graph=graph, triples=6567)
+        assert (config.training.steps, config.training.epochs) == (None, 1.0), graph
 
 
 def test_an_unknown_recipe_names_the_nearest():

@@ -24,13 +24,12 @@ from satkgc.cli import app
 from satkgc.encoder import Towers
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
-from satkgc.kg import KnowledgeGraph
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.ranks import Ranks
 from satkgc.training.step import backward
-from satkgc.training.trainer import train_or_stop
+from satkgc.training.trainer import WRITTEN, train_or_stop
 
 
 @pytest.fixture(scope="module")
@@ -121,21 +120,38 @@ def test_a_start_that_fails_leaves_nothing_behind(settings, tmp_path):
         with pytest.raises(SatkgcError):
             train(small_graph(), out=out, overrides=settings | wrong)
         assert not out.exists()
-    out.mkdir()
-    (out / "notes.txt").write_text("mine")
-    with pytest.raises(SatkgcError):
-        train(small_graph(), out=out, overrides=settings | {"sampling.batch_size": 1024})
-    assert [file.name for file in out.iterdir()] == ["notes.txt"]
-    # A graph that lay there before is not taken for one of ours.
-    small_graph().save(tmp_path / "project" / "graph")
-    with pytest.raises(SatkgcError):
-        train(
-            tmp_path / "project" / "graph", out=tmp_path / "project", overrides=settings | {"sampling.batch_size": 1024}
-        )
-    assert len(KnowledgeGraph.load(tmp_path / "project" / "graph").train) == len(small_graph().train)
     # One that was killed before the first step may be started anew, with other settings too.
     Run.create(out, make_config("satkgc"), small_graph(), "small")
     assert train(small_graph(), out=out, overrides=settings | {"training.steps": 1}).finished
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_with_something_else_in_it_is_left_alone(settings, tmp_path, resume):
+    (tmp_path / "README.md").write_text("mine")
+    small_graph().save(tmp_path / "project" / "graph")
+    for folder in (tmp_path, tmp_path / "project"):
+        before = sorted(folder.rglob("*"))
+        with pytest.raises(
+            SatkgcError, match=r"this folder holds no run, but a (README\.md|graph); choose another --out"
+        ):
+            train(small_graph(seed=1), out=folder, overrides=settings, resume=resume)
+        assert sorted(folder.rglob("*")) == before
+
+
+def test_files_of_other_names_may_lie_in_a_run_folder(settings, tmp_path):
+    (tmp_path / "train.txt").write_text("where the output goes")
+    run = train(small_graph(), out=tmp_path, overrides=settings | {"training.steps": 1})
+    assert run.finished
+    assert (tmp_path / "train.txt").read_text() == "where the output goes"
+    known = WRITTEN | {"config.json", ".lock", "train.txt"}
+    assert {path.name for path in tmp_path.iterdir()} <= known  # or something could be written over
+
+
+def test_what_a_start_left_that_was_killed_is_written_over(settings, tmp_path):
+    small_graph(seed=1).save(tmp_path / "graph")
+    (tmp_path / ".graph.partial-12").mkdir()
+    (tmp_path / ".lock").touch()
+    assert train(small_graph(), out=tmp_path, overrides=settings | {"training.steps": 1}).finished
 
 
 def test_only_one_process_trains_a_run(settings, tmp_path):
@@ -162,7 +178,10 @@ def test_a_run_that_another_process_began_meanwhile_is_not_overwritten(settings,
     assert Run.load(tmp_path / "run").finished
 
 
-@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)],
+)
 def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
     settings, tmp_path, number, raised, monkeypatch
 ):
@@ -181,16 +200,19 @@ def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
     assert CliRunner().invoke(app, command).exit_code == UNFINISHED
 
 
-def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path):
+@pytest.mark.parametrize("name", ["small", "WN18RR"])
+def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path, name, capsys):
     recipe = tmp_path / "mine.toml"
-    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.05\n')
+    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.05\npopularity = 1.0\n')
     limited = settings | {"training.max_minutes": 1e-9}
     out = tmp_path / "run"
-    assert not train(small_graph(), recipe, out, overrides=limited).finished
-    assert not train(small_graph(), recipe, out, overrides=limited, resume=True).finished
-    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.3\n')
+    graph = replace(small_graph(), name=name)
+    assert not train(graph, recipe, out, overrides=limited).finished
+    assert "where it says nothing itself; run folder" in capsys.readouterr().err
+    assert not train(graph, recipe, out, overrides=limited, resume=True).finished
+    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.3\npopularity = 1.0\n')
     with pytest.raises(SatkgcError, match=r"objective.margin was 0.05 when this run was started, and is 0.3 now"):
-        train(small_graph(), recipe, out, overrides=limited, resume=True)
+        train(graph, recipe, out, overrides=limited, resume=True)
 
 
 def test_resuming_may_change_how_but_not_what(run, capsys):

@@ -13,7 +13,7 @@ import sys
 import traceback
 
 from satkgc.errors import SatkgcError
-from satkgc.training.trainer import train_or_stop
+from satkgc.training.trainer import EXIT_CODES, train_or_stop
 
 for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "transformers.models.bert.modeling_bert"):
     importlib.import_module(name)  # what every child would import for itself
@@ -30,7 +30,7 @@ def work(job: dict, rank: int, world: int) -> None:
     code = 1
     try:
         stopped = train_or_stop(**job)[1]
-        code = {"SIGTERM": 143, "SIGINT": 130, None: 0}.get(stopped, 3)
+        code = {**EXIT_CODES, None: 0}.get(stopped, 3)
     except SatkgcError as error:
         print(f"error: {error}", file=sys.stderr)
         code = 2

@@ -17,7 +17,8 @@ KG is a name from `satkgc kg list`, a folder, a table of triples or an RDF file.
 [bold]Recipes[/bold]: satkgc (the full method), simkgc (its parts switched off), wo-saam, wo-pcl-fmt, wo-fmt, wo-pcl
 (ablations), rwr, brwr-p, mcmc, mixed (other samplers), neighbours (texts that name neighbours by relation),
 satkgc-authors; or a TOML file of your own that `extends` one.
-Settings that suit a well-known graph are laid over the recipe, and any setting can be changed with --set.
+Settings that suit a well-known graph are laid over the recipe; what your file says itself stands over them, and any
+setting can be changed with --set.
 
 [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""Towers on disk: towers.json, one folder a tower as save_pretrained writes it, and the tokenizer."""
+"""Towers on disk: towers.json, one folder a tower as save_pretrained writes it, and the tokenizer, in each too."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def write_model(folder: Path, config: EncoderConfig, models: dict[str, Any], tok
     folder.mkdir(parents=True, exist_ok=True)
     for name, model in models.items():
         model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)  # so that each is a whole model to other programs
     tokenizer.save_pretrained(folder / "tokenizer")
     description = {"format": FORMAT, "encoder": asdict(config)}
     (folder / "towers.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
@@ -46,6 +47,9 @@ def model_checksum(folder: Path | str) -> str:
     """One sha256 over the towers' weight files: it changes whenever the vectors would."""
     folder = Path(folder)
     total = hashlib.sha256()
-    for path in sorted(folder.glob("*/*.safetensors")):
+    weights = sorted(folder.glob("*/*.safetensors"))
+    if not weights:
+        raise SatkgcError("no weights of a model here", where=folder, remedy="give a run's model folder")
+    for path in weights:
         total.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
     return total.hexdigest()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.sampling.batch import Sampler
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.mcmc import McmcSubgraphs, Vectors
 from satkgc.sampling.random_batches import RandomSampler
 from satkgc.sampling.saam import SaamSampler
+from satkgc.sampling.sampler import Sampler
 from satkgc.sampling.walk import WalkSubgraphs
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from satkgc.kg import KnowledgeGraph
-from satkgc.sampling.batch import Sampler
+from satkgc.sampling.sampler import Sampler
 
 Counts = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
-from satkgc.sampling.batch import Batch, Sampler
 from satkgc.sampling.config import SamplingConfig
-from satkgc.sampling.distance import Distances
+from satkgc.sampling.mcmc import Vectors
 from satkgc.sampling.philox import PERMUTE, shuffle
+from satkgc.sampling.sampler import Sampler
 
 
 class RandomSampler(Sampler):
@@ -17,18 +17,17 @@ class RandomSampler(Sampler):
     left out of that pass. The first triple of a batch stands in as its centre, so that distances have an origin.
     """
 
-    def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int) -> None:
-        super().__init__(kg, config, seed)
-        self.distances = Distances(kg, config.distances)
+    def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, vectors: Vectors | None = None) -> None:
+        super().__init__(kg, config, seed, vectors)
         self._pass = -1
         self._order: Int32 = np.empty(0, np.int32)
 
-    def _draw(self, step: int) -> Batch:
+    def triples(self, step: int) -> Int32:
+        """The next piece of the pass at hand."""
         size = self.config.triples
         number, place = divmod(step, len(self.kg.train) // size)
         if number != self._pass:
             self._order = np.arange(len(self.kg.train), dtype=np.int32)
             shuffle(self._order, len(self._order), self.seed, PERMUTE, number)
             self._pass = number
-        triples = self._order[place * size : (place + 1) * size].copy()
-        return self.distances.batch(step, triples, triples)
+        return self._order[place * size : (place + 1) * size].copy()

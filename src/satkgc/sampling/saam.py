@@ -11,9 +11,9 @@ from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.assemble import assemble
-from satkgc.sampling.batch import Batch, Sampler, State
+from satkgc.sampling.batch import Batch
 from satkgc.sampling.config import SamplingConfig
-from satkgc.sampling.distance import Distances
+from satkgc.sampling.sampler import Sampler, State
 from satkgc.sampling.schedule import Schedule
 
 _NONE = np.zeros(0, np.int32)
@@ -38,7 +38,11 @@ class SaamSampler(Sampler):
         super().__init__(kg, config, seed)
         self.subgraphs = subgraphs
         self.schedule = Schedule(len(kg.train), seed)
-        self.distances = Distances(kg, config.distances)
+        self.period = config.mcmc.refresh if config.sampler == "mcmc" else None
+
+    def triples(self, step: int) -> Int32:
+        """Those of the batch, which has to be drawn whole."""
+        return self._draw(step).triples
 
     def _draw(self, step: int) -> Batch:
         schedule, config = self.schedule, self.config

@@ -11,7 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
-from satkgc.sampling.batch import Batch, Sampler, State
+from satkgc.sampling.batch import Batch
+from satkgc.sampling.sampler import Sampler, State
 
 Item = TypeVar("Item")
 

@@ -10,8 +10,7 @@ from satkgc.encoder import Towers
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
 from satkgc.sampling import Batch, Sampler, Stream
-from satkgc.sampling.batch import State as SamplerState
-from satkgc.sampling.saam import SaamSampler
+from satkgc.sampling.sampler import State as SamplerState
 from satkgc.text import Texts
 from satkgc.training.collate import Samples
 
@@ -30,7 +29,7 @@ class Batches:
         self.collate = collate
         self.start, self.stop = start, stop
         self.workers = workers
-        self.period = sampler.config.mcmc.refresh if sampler.config.sampler == "mcmc" else None
+        self.period = sampler.period
         self._stream: Stream[Samples] | None = None
         self._waited = 0.0
 
@@ -38,8 +37,8 @@ class Batches:
         step = self.start
         while step < self.stop:
             end = self.stop
-            if self.period is not None and isinstance(self.sampler, SaamSampler):
-                self.sampler.subgraphs.refresh()
+            if self.period is not None:
+                self.sampler.refresh()
                 end = min(self.stop, (step // self.period + 1) * self.period)
             self._stream = Stream(self.sampler, step, end, self.collate, workers=self.workers)
             yield from self._stream

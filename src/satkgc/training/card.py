@@ -14,10 +14,8 @@ def model_card(run: Run, metrics: dict[str, Any], objective: Objective) -> str:
     """Markdown about a finished run."""
     config, kg = run.config, run.kg
     parts = {
-        "batches": f"{config.sampling.sampler}, {config.sampling.batch_size} samples",
-        "proximity": config.objective.proximity,
-        "frequency weights": "on" if config.objective.frequency else "off",
-        "correction for common answers": f"popularity {config.objective.popularity:g}",
+        "batches": f"{run.about.get('sampler', config.sampling.sampler)}, {config.sampling.batch_size} samples",
+        **_loss(run),
         "backbone": f"{config.encoder.backbone}{' (tied)' if config.encoder.tied else ''}",
     }
     settings = "\n".join(f"| {name} | {value} |" for name, value in flat(asdict(config)).items())
@@ -58,6 +56,17 @@ calibrated. What is false or one-sided in the texts or the triples comes back in
 |---|---|
 {settings}
 """
+
+
+def _loss(run: Run) -> dict[str, str]:
+    if "objective" in run.about:
+        return {"loss": run.about["objective"]}
+    config = run.config.objective
+    return {
+        "proximity": config.proximity,
+        "frequency weights": "on" if config.frequency else "off",
+        "correction for common answers": f"popularity {config.popularity:g}",
+    }
 
 
 def _results(metrics: dict[str, Any]) -> str:

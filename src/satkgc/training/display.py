@@ -1,8 +1,13 @@
-"""What a person sees while a run goes on: a bar on a terminal, a line for every event anywhere."""
+"""What a person sees while a run goes on: a bar on a terminal, a line a minute elsewhere, and one for every event."""
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -18,13 +23,15 @@ NUMBERS = (
     "wait {data_wait:.0%}",
 )
 TAKEN = 64  # columns of a terminal that bar, steps and times need
+EVERY = 60.0  # seconds between two lines where there is no bar
 
 
 class Display:
-    """A progress bar on stderr where that is a terminal; silent on all ranks but the first."""
+    """A progress bar on stderr where that is a terminal, lines elsewhere; silent on all ranks but the first."""
 
-    def __init__(self, first: bool = True) -> None:
+    def __init__(self, first: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self.first = first
+        self.clock = clock
         self.console = Console(file=sys.stderr, highlight=False)
         columns = [
             TextColumn("training"),
@@ -40,15 +47,23 @@ class Display:
     def say(self, message: str) -> None:
         """One line about an event."""
         if self.first:
-            self.progress.console.print(message, markup=False, soft_wrap=True)
+            with _terminal_may_go():
+                self.progress.console.print(message, markup=False, soft_wrap=True)
 
     def start(self, done: int, total: int) -> None:
         """Show the bar."""
+        self._total, self._record = total, dict[str, Any]()
+        self._began: tuple[int, float] | None = None  # the first step and when it was done
         self.task = self.progress.add_task("", total=total, completed=done)
-        self.progress.start()
+        with _terminal_may_go():
+            self.progress.start()
 
     def advance(self, done: int, record: dict[str, Any] | None = None) -> None:
         """Move the bar; with a record of the log, show its numbers."""
+        if self.progress.disable:
+            self._record = record or self._record
+            self._tell(done)
+            return
         if record is None:
             self.progress.update(self.task, completed=done)
             return
@@ -62,4 +77,42 @@ class Display:
 
     def stop(self) -> None:
         """Leave the bar as it is."""
-        self.progress.stop()
+        with _terminal_may_go():
+            self.progress.stop()
+
+    def _tell(self, done: int) -> None:
+        """A sign of life: after the first step, then about once a minute."""
+        now = self.clock()
+        if self._began is None:
+            self._began, self._told = (done, now), now
+            self.say(f"step {done} of {self._total}")
+        elif now - self._told >= EVERY and done < self._total:
+            self._told = now
+            step, began = self._began
+            numbers = [number.format(**self._record) for number in NUMBERS[:2]] if self._record else []
+            numbers.append(f"about {_time((now - began) / (done - step) * (self._total - done))} left")
+            self.say(f"step {done} of {self._total}: {', '.join(numbers)}")
+
+
+def _time(seconds: float) -> str:
+    """So long, as one says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def _terminal_may_go() -> Iterator[None]:
+    """Writing to a terminal that was closed is an error: then nothing is shown any more, and the run goes on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in (1, 2):
+            try:
+                os.write(number, b"")
+            except OSError:
+                os.dup2(nowhere, number)
+        os.close(nowhere)

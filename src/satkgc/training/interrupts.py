@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C as a wish to stop, which the loop grants between two steps."""
+"""SIGTERM, Ctrl-C and a closed terminal as a wish to stop, which the loop grants between two steps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal was closed; Windows has no such signal
+
 
 class Interrupts:
-    """Inside, the first signal only sets `asked`, and says so; a second one acts as it would have without this."""
+    """Inside, the first signal only sets `asked`, and says so; a second one acts as it would have without this.
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+    But a second SIGHUP does nothing: a shell that is closed passes it on, and the system sends another.
+    """
+
+    SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, HANG_UP) if number is not None)
 
     def __init__(self, say: Callable[[str], None] | None = None) -> None:
         self.say = say
@@ -21,7 +26,10 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
-            self._before = {number: signal.signal(number, self._ask) for number in self.SIGNALS}
+            # nohup has hang-ups ignored, and that is to stay.
+            ignored = HANG_UP is not None and signal.getsignal(HANG_UP) is signal.SIG_IGN
+            asked = [number for number in self.SIGNALS if not (number == HANG_UP and ignored)]
+            self._before = {number: signal.signal(number, self._ask) for number in asked}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -29,9 +37,14 @@ class Interrupts:
 
     def _ask(self, number: int, _: FrameType | None) -> None:
         self.asked = signal.Signals(number).name
+        kept = {n: handler for n, handler in self._before.items() if n == HANG_UP}
         self._restore()
+        for kind in kept:
+            signal.signal(kind, signal.SIG_IGN)
+        self._before = kept
         if self.say is not None:
-            self.say(f"{self.asked}: this step ends, then the run is saved; once more stops it at once, unsaved")
+            more = "" if number == HANG_UP else "; once more stops it at once, unsaved"
+            self.say(f"{self.asked}: this step ends, then the run is saved{more}")
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

@@ -32,16 +32,15 @@ def make_config(
     triples: int | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """A recipe, by name or TOML file; over it the settings for the graph of this name, if any; over both `overrides`.
+    """A recipe, by name or TOML file; over it the settings for the graph of this name, if any; over both what files of
+    the user's say, if the recipe is one; over all `overrides`.
 
-    `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. One of
-    `training.epochs` stands before the `training.steps` of a recipe. Pass no `graph` to leave the settings for it out.
-    With `triples`, the size of the training graph, one that has no settings of its own and is small gets those for
-    small graphs, except where a recipe file of the user's says otherwise.
+    `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. In each layer
+    `training.epochs` stands before the `training.steps` of those below. Pass no `graph` to leave the settings for it
+    out. With `triples`, the size of the training graph, one that has no settings of its own and is small gets those for
+    small graphs.
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
-    if "training.epochs" in overrides:
-        overrides.setdefault("training.steps", None)
     line = _line(recipe)
     tree = merge(_whole(line), {"recipe": recipe})
     known = (graph or "").lower()
@@ -49,15 +48,15 @@ def make_config(
     own = (f"graphs/{path.stem}/{known}" for path, _ in line if path.parent == FOLDER.resolve())
     for name in (*own, f"graphs/{known}"):
         if (FOLDER / f"{name}.toml").is_file():
-            tree = merge(merge(tree, _whole(_line(name))), {"applied": graph})
+            tree = _over(_over(tree, _whole(_line(name))), {**own_settings(recipe), "applied": graph})
             break
     else:
         if graph is not None and triples is not None and 0 < triples < SMALL:
             small = _small(triples)
             if overrides.get("encoder.backbone", tree.get("encoder", {}).get("backbone", "minilm")) != "minilm":
                 del small["training"]["learning_rate"]
-            tree = merge(merge(tree, small), {**own_settings(recipe), "applied": "small"})
-    return build(Config, merge(tree, parse(Config, overrides)))
+            tree = _over(_over(tree, small), {**own_settings(recipe), "applied": "small"})
+    return build(Config, _over(tree, parse(Config, overrides)))
 
 
 def _small(triples: int) -> Tree:
@@ -73,7 +72,7 @@ def _small(triples: int) -> Tree:
 def own_settings(recipe: str) -> Tree:
     """What the files of a recipe say that do not come with the package."""
     trees = [tree for path, tree in reversed(_line(recipe)) if not path.is_relative_to(FOLDER.resolve())]
-    return reduce(merge, trees, {})
+    return reduce(_over, trees, {})
 
 
 def _line(name: str) -> list[tuple[Path, Tree]]:
@@ -97,7 +96,13 @@ def _line(name: str) -> list[tuple[Path, Tree]]:
 
 def _whole(line: list[tuple[Path, Tree]]) -> Tree:
     """The settings of a line of recipes, the first over the next."""
-    return reduce(merge, (tree for _, tree in reversed(line)))
+    return reduce(_over, (tree for _, tree in reversed(line)))
+
+
+def _over(below: Tree, above: Tree) -> Tree:
+    """Both as one, as `merge` does it; epochs above take the place of steps below."""
+    length: Tree = {"training": {"steps": None}} if "epochs" in above.get("training", {}) else {}
+    return merge(merge(below, length), above)
 
 
 def _find(name: str, near: Path) -> Path:

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -37,7 +37,7 @@ class Run:
 
     folder: Path
     config: Config
-    about: dict[str, Any]  # the rest of config.json: versions, commit, source
+    about: dict[str, Any]  # the rest of config.json: versions, commit, source, names of the user's own parts
 
     @classmethod
     def load(cls, folder: str | Path) -> Run:
@@ -60,7 +60,9 @@ class Run:
         return cls(folder, build(Config, about.pop("config"), where=file), about)
 
     @classmethod
-    def create(cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str) -> Run:
+    def create(
+        cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str, own: Mapping[str, str] | None = None
+    ) -> Run:
         """Start a run folder: the graph first, config.json last, so that a folder with one has the other."""
         folder.mkdir(parents=True, exist_ok=True)
         kg.save(folder / "graph", overwrite=True)
@@ -70,6 +72,7 @@ class Run:
             "commit": _commit(),
             "built_on": _built_on(),
             "source": source,
+            **(own or {}),
         }
         run = cls(folder, config, about)
         run.write_config()
@@ -85,7 +88,7 @@ class Run:
         """Take back what `create` wrote, and the folder if nothing else is in it."""
         for name in ("config.json", "log.jsonl", ".lock"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("graph", "checkpoints"):
+        for name in ("graph", "checkpoints", "tensorboard"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()

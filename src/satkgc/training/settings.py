@@ -13,20 +13,52 @@ from satkgc.errors import SatkgcError
 Settings = TypeVar("Settings")
 Tree = dict[str, Any]
 
+ALIKE = 0.75  # how much a name must look like a setting to be taken for it
+_OTHERS = {
+    "training.learning_rate": "lr peak_lr",
+    "sampling.batch_size": "bs batch per_device_train_batch_size",
+    "training.epochs": "num_epochs num_train_epochs max_epochs",
+    "training.steps": "num_steps max_steps",
+    "training.seed": "random_seed random_state",
+    "training.device": "gpu cuda",
+    "training.warmup_steps": "warmup num_warmup_steps",
+    "training.clip": "grad_clip max_grad_norm",
+    "training.precision": "fp16 bf16 amp dtype",
+    "encoder.backbone": "model model_name",
+    "text.max_tokens": "max_length max_len max_seq_length",
+    "objective.temperature": "tau temp",
+    "objective.margin": "gamma",
+}
+USUAL = {other: name for name, others in _OTHERS.items() for other in others.split()}  # what others call them
 
-def build(kind: type[Settings], values: Mapping[str, Any], *, where: object = None, prefix: str = "") -> Settings:
+
+def build(
+    kind: type[Settings],
+    values: Mapping[str, Any],
+    *,
+    where: object = None,
+    prefix: str = "",
+    whole: type[Any] | None = None,
+) -> Settings:
     """Make a (nested) settings dataclass of plain values; an unknown name or a wrong type is named in the refusal."""
-    return kind(**check(kind, values, where=where, prefix=prefix))
+    return kind(**check(kind, values, where=where, prefix=prefix, whole=whole))
 
 
-def check(kind: type[Any], values: Mapping[str, Any], *, where: object = None, prefix: str = "") -> Tree:
-    """The values as the types that a settings dataclass asks for."""
-    hints = get_type_hints(kind)
+def check(
+    kind: type[Any],
+    values: Mapping[str, Any],
+    *,
+    where: object = None,
+    prefix: str = "",
+    whole: type[Any] | None = None,
+) -> Tree:
+    """The values as the types that a settings dataclass asks for, which may be a part of a `whole` one."""
+    hints, whole = get_type_hints(kind), whole or kind
     known = [field.name for field in fields(kind)]
     for name in values:
         if name not in known:
-            _unknown(f"{prefix}{name}", [f"{prefix}{k}" for k in known], where)
-    return {name: _convert(value, hints[name], f"{prefix}{name}", where) for name, value in values.items()}
+            _unknown(f"{prefix}{name}", [*names_of(whole), *(f"{prefix}{k}" for k in known)], where)
+    return {name: _convert(value, hints[name], f"{prefix}{name}", where, whole) for name, value in values.items()}
 
 
 def names_of(kind: type[Any], prefix: str = "") -> dict[str, Any]:
@@ -73,11 +105,17 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _unknown(name: str, known: list[str], where: object) -> None:
-    leaves = {k.rsplit(".", 1)[-1]: k for k in known}
-    near = difflib.get_close_matches(name, known, n=1)
-    near = near or [leaves[leaf] for leaf in difflib.get_close_matches(name.rsplit(".", 1)[-1], leaves, n=1)]
+    """Refuse a name, and say which of the known ones was meant, where that is plain: their last parts are compared."""
+    leaf = _leaf(name)
+    close = difflib.get_close_matches(leaf, sorted({_leaf(k) for k in known}), n=1, cutoff=ALIKE)
+    meant = [k for k in known if k == USUAL.get(leaf)] or [k for k in known if _leaf(k) in close]
+    near = difflib.get_close_matches(name, meant, n=1, cutoff=0)
     remedy = f"did you mean {near[0]}?" if near else "`satkgc train KG --show` lists them all"
     raise SatkgcError(f"unknown setting {name}", where=where, remedy=remedy)
+
+
+def _leaf(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
@@ -100,10 +138,10 @@ def _read(text: str, hint: Any) -> Any:
     return text
 
 
-def _convert(value: Any, hint: Any, name: str, where: object) -> Any:
+def _convert(value: Any, hint: Any, name: str, where: object, whole: type[Any]) -> Any:
     for option in _options(hint):
         if is_dataclass(option) and isinstance(value, Mapping):
-            return build(option, value, where=where, prefix=f"{name}.")  # type: ignore[arg-type]
+            return build(option, value, where=where, prefix=f"{name}.", whole=whole)  # type: ignore[arg-type]
         if get_origin(option) is Literal and value in get_args(option):
             return value
         if option is type(None) and (value is None or value == "none"):  # TOML has no null

@@ -15,8 +15,6 @@ from safetensors import SafetensorError
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.objective import Objective
-from satkgc.sampling import make_sampler
 from satkgc.text import Texts
 from satkgc.training.batches import Batches, FrozenVectors
 from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints, is_full
@@ -26,15 +24,21 @@ from satkgc.training.display import Display
 from satkgc.training.finish import finish, keep_model
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Parts, run_loop
+from satkgc.training.own import MakeObjective, MakeSampler, Own
 from satkgc.training.ranks import Ranks
-from satkgc.training.recipes import make_config, own_settings
+from satkgc.training.recipes import make_config, own_settings, recipe_names
 from satkgc.training.run import Run, alone
 from satkgc.training.settings import build, flat, merge, parse
 from satkgc.training.state import State
 from satkgc.training.validate import Validation
 
 Source = KnowledgeGraph | str | Path
-EXIT_CODES = {"SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
+# What comes to lie in a run folder.
+WRITTEN = {
+    "graph", "log.jsonl", "checkpoints", "model", "README.md", "metrics.json", "curves.png", "index",
+    "calibration.json", "reliability.png", "tensorboard",
+}  # fmt: skip
+EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
 
 
 def train(
@@ -45,20 +49,27 @@ def train(
     overrides: Mapping[str, Any] | None = None,
     graph_settings: bool = True,
     resume: bool = False,
+    sampler: MakeSampler | None = None,
+    objective: MakeObjective | None = None,
 ) -> Run:
     """Train a model and return its run, which is also a folder, by default runs/GRAPH-RECIPE.
 
     `kg` is a graph or what `KnowledgeGraph.load` opens; `recipe` a name ("satkgc" by default) or a TOML file;
     `overrides` settings by dotted name, `{"training.epochs": 3}`. Unless `graph_settings` is false, settings that suit
-    a well-known graph are laid over the recipe. With `resume` a run that stopped goes on; one that never began, begins.
+    a well-known graph are laid over the recipe, and under what a TOML file of yours says itself. With `resume` a run
+    that stopped goes on; one that never began, begins. `sampler` and `objective` are classes of your own, or functions
+    that make such: see "A sampler or a loss of your own" in docs/training.md.
 
-    Ctrl-C or SIGTERM lets the step end and saves, then ends the program as it would have; a run that reaches
-    `training.max_minutes` is returned as it is, its `finished` false.
+    Ctrl-C, SIGTERM or a closed terminal lets the step end and saves, then ends the program as it would have; a run that
+    reaches `training.max_minutes` is returned as it is, its `finished` false.
     """
-    run, stopped = train_or_stop(kg, recipe, out, overrides=overrides, graph_settings=graph_settings, resume=resume)
+    own = Own(sampler, objective)
+    run, stopped = train_or_stop(
+        kg, recipe, out, overrides=overrides, graph_settings=graph_settings, resume=resume, own=own
+    )
     if stopped == "SIGINT":
         raise KeyboardInterrupt
-    if stopped == "SIGTERM":
+    if stopped in ("SIGTERM", "SIGHUP"):
         raise SystemExit(EXIT_CODES[stopped])
     return run
 
@@ -71,8 +82,11 @@ def train_or_stop(
     overrides: Mapping[str, Any] | None = None,
     graph_settings: bool = True,
     resume: bool = False,
+    own: Own | None = None,
 ) -> tuple[Run, str | None]:
     """As `train`, but says why the run stopped early, if it did, and leaves it at that."""
+    own = own or Own()
+    names = own.names()
     recipe = None if recipe is None else os.fspath(recipe)
     source = kg.name if isinstance(kg, KnowledgeGraph) else str(kg)
     if out is None and not isinstance(kg, KnowledgeGraph):
@@ -83,8 +97,10 @@ def train_or_stop(
         if not resume:
             raise _taken(folder)
         _refuse_other_graph(kg, source, old)
+        own.refuse_others(old)
         config, changed = _resumed_config(old, recipe, overrides or {})
     else:
+        _refuse_foreign(folder)
         kg = kg if isinstance(kg, KnowledgeGraph) else KnowledgeGraph.load(kg)
         name = kg.name if graph_settings else None
         config = make_config(recipe or "satkgc", graph=name, triples=len(kg.train), overrides=overrides)
@@ -98,12 +114,12 @@ def train_or_stop(
                 if _begun(folder) is not None:  # by another process, before this one had the folder to itself
                     raise _taken(folder)
                 ours = not (folder / "graph").exists()
-                Run.create(folder, config, kg, source)
+                Run.create(folder, config, kg, source, names)
             elif changed:
                 Run(folder, config, old.about).write_config()
         ranks.any(False)  # the others wait for the folder
         run = Run.load(folder)
-        display.say(f"{run.kg!r}; {_described(config)}; run folder {folder}")
+        display.say(f"{run.kg!r}; {_described(config, names)}; run folder {folder}")
         for line in changed:
             display.say(f"resuming with another {line}")
         if run.finished:
@@ -111,7 +127,7 @@ def train_or_stop(
             return run, None
         try:
             with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
-                return run, _train(run, ranks, display)
+                return run, _train(run, own, ranks, display)
         except (OSError, SafetensorError) as error:
             if not is_full(error):
                 raise
@@ -127,19 +143,28 @@ def _begun(folder: Path) -> Run | None:
     return run if run is not None and run.began else None
 
 
+def _refuse_foreign(folder: Path) -> None:
+    """Files of somebody else's are not written over; what a start that was killed has left is ours."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    ours = {"graph"} if ".lock" in names else set()  # the lock is the first that a start writes
+    foreign = sorted(names & WRITTEN - ours)
+    if foreign and "config.json" not in names:
+        raise SatkgcError(f"this folder holds no run, but a {foreign[0]}", where=folder, remedy="choose another --out")
+
+
 def _taken(folder: Path) -> SatkgcError:
     return SatkgcError(
         "there is a run here already", where=folder, remedy="go on with --resume, or choose another --out"
     )
 
 
-def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
+def _train(run: Run, own: Own, ranks: Ranks, display: Display) -> str | None:
     config, kg = run.config, run.kg
     torch.manual_seed(config.training.seed)  # of weights that a backbone may lack
     towers = Towers.create(config.encoder).to(ranks.device)
-    state = State(towers, Objective(config.objective).to(ranks.device), config.training)
+    state = State(towers, own.make_objective(config.objective).to(ranks.device), config.training)
     texts = Texts(kg, towers.tokenizer, config.text)
-    sampler = make_sampler(kg, config.sampling, config.training.seed, FrozenVectors(kg, texts, towers))
+    sampler = own.make_sampler(kg, config.sampling, config.training.seed, FrozenVectors(kg, texts, towers))
     steps = config.total_steps(len(kg.train))
 
     checkpoints = Checkpoints(run.folder / "checkpoints")
@@ -176,10 +201,12 @@ def _train(run: Run, ranks: Ranks, display: Display) -> str | None:
     return stopped
 
 
-def _described(config: Config) -> str:
+def _described(config: Config, own: Mapping[str, str]) -> str:
     applied = "small graphs" if config.applied == "small" else config.applied
-    laid = f", with the settings for {applied} laid over it" if applied != "none" else ""
-    return f"recipe {config.recipe}{laid}"
+    how = "laid over it" if config.recipe in recipe_names() else "where it says nothing itself"
+    laid = f", with the settings for {applied} {how}" if applied != "none" else ""
+    parts = "".join(f", {kind} {name}" for kind, name in own.items())
+    return f"recipe {config.recipe}{laid}{parts}"
 
 
 def _resumed_config(old: Run, recipe: str | None, overrides: Mapping[str, Any]) -> tuple[Config, list[str]]:
