@@ -75,7 +75,7 @@ def test_of_the_relations_told_likely_as_many_are_right() -> None:
     fit = fit_joining(drawn(4000, seed=1)[0])
     pairs, _ = drawn(4000, seed=2)
     logits = fit.logits(pairs.tails, pairs.heads, pairs.shares)
-    chances = np.array([fit.probability(row, np.zeros(len(row), bool)) for row in logits])
+    chances = fit.probability(logits)
     told = chances.max(1)
     right = (chances.argmax(1) == 0) & pairs.joined
     for low, high in ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 1.0)):
@@ -92,15 +92,9 @@ def test_weights_stay_finite_where_every_pair_is_easy() -> None:
     assert fit.first == 1
 
 
-def test_a_known_relation_competes_with_the_unknown_ones() -> None:
-    logits = np.array([2.0, 1.0, 0.0, 3.0])
-    known = np.array([True, False, False, True])
-    e, fit = np.exp(logits), replace(TRUE, none=1.5, steep=2.0)
-    free = e[1] + e[2]
-    any_of_them = 1 / (1 + (np.exp(1.5) / free) ** 2)
-    assert fit.probability(logits, known)[1:3] == pytest.approx(any_of_them * e[1:3] / free)
-    for i in (0, 3):
-        total = free + e[i]
-        assert fit.probability(logits, known)[i] == pytest.approx(e[i] / total / (1 + (np.exp(1.5) / total) ** 2))
-    alone = fit.probability(logits, np.ones(4, bool))
-    assert alone == pytest.approx(1 / (1 + (np.exp(1.5) / e) ** 2))
+def test_the_softmax_is_scaled_by_the_chance_of_any() -> None:
+    fit = replace(TRUE, none=1.5, steep=2.0)
+    e = np.exp([2.0, 1.0, 0.0, 3.0])
+    wanted = e / e.sum() / (1 + (np.exp(1.5) / e.sum()) ** 2)
+    assert fit.probability(np.log(e)) == pytest.approx(wanted)
+    assert fit.probability(np.log([e, e])) == pytest.approx(np.array([wanted, wanted]))

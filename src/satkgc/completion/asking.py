@@ -232,7 +232,7 @@ class Asker:
         tails, heads = vectors[:count] @ self.entity_vector(plan.tail), vectors[count:] @ self.entity_vector(plan.head)
         known = np.array([self.holds(plan.head, r, plan.tail) for r in range(count)], bool)
         logits = self.joining.logits(tails, heads, log_shares(self.names.frequency))
-        chances = self.joining.probability(logits, known) if self.joining.questions else None
+        chances = self.joining.probability(logits) if self.joining.questions else None
         left = plan.allowed[~known[plan.allowed]] if plan.question.drop_known else plan.allowed
         answers = []
         for r in left[np.argsort(-logits[left], kind="stable")][: plan.question.k].tolist():

@@ -18,12 +18,12 @@ from satkgc.completion.calibration import Array
 
 @dataclass(frozen=True)
 class Joining:
-    """Weights of a softmax over the relations that could be missing between two entities, and whether any is."""
+    """Weights of a softmax over the relations that could join two entities, and of whether any does."""
 
     by_tail: float = 15.0  # of the cosine between (head, relation) and the tail
     by_head: float = 15.0  # of that between (tail, inverse relation) and the head
     by_frequency: float = 0.7  # of the logarithm of the relation's share of the training triples
-    none: float = 10.0  # the logarithm of the softmax's sum at which it is as likely that none is missing
+    none: float = 10.0  # the logarithm of the softmax's sum at which it is as likely that none does
     steep: float = 1.0  # how fast that changes with the sum
     questions: int = 0  # joined pairs it was fitted to; without any the order is worth something, the chances nothing
     first: float = 0.0  # share of them whose right relation came first, by weights fitted to the other half
@@ -32,10 +32,9 @@ class Joining:
         """Of relations (..., n) with these cosines and logarithms of their shares."""
         return np.asarray(self.by_tail * tails + self.by_head * heads + self.by_frequency * shares)
 
-    def probability(self, logits: Array, known: Any) -> Array:
-        """Of relations (n,): the unknown ones compete, and a known one with them as if it were missing."""
-        unknown = logsumexp(logits[~known]) if not known.all() else -np.inf
-        total = np.where(known, np.logaddexp(unknown, logits), unknown)
+    def probability(self, logits: Array) -> Array:
+        """Of all relations (..., R), which compete: one that is known leaves little for the others."""
+        total = logsumexp(logits, axis=-1, keepdims=True)
         return np.asarray(expit(self.steep * (total - self.none)) * np.exp(logits - total))
 
 
