@@ -57,7 +57,7 @@ def main() -> None:
     console.print(f"\nMRR {before:.3f} → {after:.3f} in {(time.perf_counter() - began) / 60:.1f} minutes.")
     console.print(
         f"Look at {FOLDER / 'demo.png'}, {FOLDER / 'curves.png'} and {FOLDER / 'README.md'}. Try next:\n"
-        f"  satkgc complete {FOLDER} --head dog.n.01 --relation hypernym\n"
+        f"  satkgc complete {FOLDER} --head happy.a.01 --relation also_see\n"
         f"  satkgc serve {FOLDER}\n"
         f"  satkgc train {GRAPH} --recipe simkgc --out runs/simkgc   # the same without the method's three parts\n"
         "  satkgc train path/to/your/graph --out runs/mine",
