@@ -51,6 +51,16 @@ def test_nohup_keeps_a_run_from_noticing():
         signal.signal(signal.SIGHUP, before)
 
 
+def test_what_torchrun_passes_on_again_does_no_harm(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        send(signal.SIGINT)
+        send(signal.SIGINT)
+        assert interrupts.asked == "SIGINT"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_the_wish_is_acknowledged_at_once():
     said = []
     with Interrupts(said.append):

@@ -35,6 +35,7 @@ def test_devices(monkeypatch):
 def test_each_process_has_a_gpu_of_its_own(device, monkeypatch):
     chosen = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     # There is no GPU to choose here, but torch's own reading of what it is given runs.
     monkeypatch.setattr(torch.cuda, "set_device", lambda one: chosen.append(torch.cuda._utils._get_device_index(one)))
     assert Ranks.join(device).device == torch.device("cuda:0")
@@ -42,3 +43,7 @@ def test_each_process_has_a_gpu_of_its_own(device, monkeypatch):
     assert Ranks.join(device).device == torch.device("cuda:3")
     assert Ranks.join("cuda:1").device == torch.device("cuda:1")
     assert chosen == [0, 3, 1]
+    with pytest.raises(SatkgcError, match=r"the device is 'cuda:4', and there are 4 GPUs; choose a lower number"):
+        Ranks.join("cuda:4")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)  # a launcher may show each process its own alone
+    assert Ranks.join(device).device == torch.device("cuda:0")

@@ -367,3 +367,9 @@ def test_the_commit_is_that_of_the_repository_that_has_the_program(tmp_path, mon
     assert run_module._commit() == commit
     (tmp_path / "lib" / "run.py").write_text("changed")
     assert run_module._commit() == f"{commit}-dirty"
+
+
+def test_a_foreign_config_is_told(tmp_path):
+    (tmp_path / "config.json").write_text('{"format": 1}')
+    with pytest.raises(SatkgcError, match=r"config\.json: not the config\.json of a run"):
+        Run.load(tmp_path)

@@ -52,10 +52,13 @@ class Tower(nn.Module):
     def forward(self, batch: TokenBatch | Packed) -> Tensor:
         """Encode texts; differentiable.  # (n, dim) float32"""
         packed = self.pack(batch) if isinstance(batch, TokenBatch) else batch
-        packed = packed.to(self.model.device, non_blocking=True)
-        if self.packed:
-            return pool_packed(self._forward_packed(packed), packed, self.pooling)
-        return self._forward_padded(packed)
+        device = self.model.device
+        packed = packed.to(device, non_blocking=True)
+        # The fused kernel runs on the GPU that is current, which need not be the tower's.
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+            if self.packed:
+                return pool_packed(self._forward_packed(packed), packed, self.pooling)
+            return self._forward_padded(packed)
 
     def _forward_packed(self, batch: Packed) -> Tensor:
         """The transformer over the tokens alone.  # (T, dim)"""

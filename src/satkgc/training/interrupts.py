@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -14,7 +15,8 @@ HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal was closed; Windows ha
 class Interrupts:
     """Inside, the first signal only sets `asked`, and says so; a second one acts as it would have without this.
 
-    But a second SIGHUP does nothing: a shell that is closed passes it on, and the system sends another.
+    But a second SIGHUP does nothing: a shell that is closed passes it on, and the system sends another. Nor does any
+    second one under torchrun, which passes on what its processes have been sent already.
     """
 
     SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, HANG_UP) if number is not None)
@@ -37,13 +39,14 @@ class Interrupts:
 
     def _ask(self, number: int, _: FrameType | None) -> None:
         self.asked = signal.Signals(number).name
-        kept = {n: handler for n, handler in self._before.items() if n == HANG_UP}
+        relayed = "TORCHELASTIC_RUN_ID" in os.environ
+        kept = {n: handler for n, handler in self._before.items() if relayed or n == HANG_UP}
         self._restore()
         for kind in kept:
             signal.signal(kind, signal.SIG_IGN)
         self._before = kept
         if self.say is not None:
-            more = "" if number == HANG_UP else "; once more stops it at once, unsaved"
+            more = "" if relayed or number == HANG_UP else "; once more stops it at once, unsaved"
             self.say(f"{self.asked}: this step ends, then the run is saved{more}")
 
     def _restore(self) -> None:

@@ -21,13 +21,16 @@ def find_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda":  # some of torch's calls want the number as well
-        name = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
+        name = f"cuda:{os.environ.get('LOCAL_RANK', 0) if torch.cuda.device_count() > 1 else 0}"
     try:
         found = torch.device(name)
     except RuntimeError as error:
         raise SatkgcError(f"unknown device {name!r}", remedy="set it to auto, cpu or cuda") from error
     if found.type == "cuda" and not torch.cuda.is_available():
         raise SatkgcError(f"the device is {name!r}, and no GPU was found", remedy="set it to cpu")
+    if found.type == "cuda" and (found.index or 0) >= (count := torch.cuda.device_count()):
+        what = f"the device is {name!r}, and there {'is one GPU' if count == 1 else f'are {count} GPUs'}"
+        raise SatkgcError(what, remedy="choose a lower number, or start fewer processes")
     return found
 
 

@@ -57,7 +57,9 @@ class Run:
                 where=folder,
                 remedy="open it with that version, or train it again",
             )
-        return cls(folder, build(Config, about.pop("config"), where=file), about)
+        if not isinstance(config := about.pop("config", None), dict):
+            raise SatkgcError("not the config.json of a run", where=file)
+        return cls(folder, build(Config, config, where=file), about)
 
     @classmethod
     def create(

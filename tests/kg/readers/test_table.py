@@ -163,6 +163,32 @@ def test_a_listing_without_a_header(tmp_path: Path) -> None:
     assert graph.entities == {"entity": ("an entity", "Entity"), "a": ("Ann", "")}
 
 
+def test_numbers_in_the_first_row_are_not_the_positions_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("5\t7\t1\n1\t2\t0\n2\t0\t0\n")  # head, tail, relation
+    kg = read(tmp_path / "t.tsv", ReadOptions(head="0", tail="1", relation="2", split="none"))
+    assert forms.said(kg).splits["train"] == [("5", "1", "7"), ("1", "0", "2"), ("2", "0", "0")]
+    (tmp_path / "u.tsv").write_text("a\tr\tb\t1\nb\tr\tc\t2\n")
+    kg = read(tmp_path / "u.tsv", ReadOptions(head="0", relation="1", tail="2", split="none"))
+    assert forms.said(kg).splits["train"] == EXPECTED
+
+
+def test_ids_of_two_groups_of_neo4j_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "t.csv").write_text(":START_ID(Person),:END_ID(Film),:TYPE\n1,1,acted\n2,1,acted\n")
+    assert read(tmp_path / "t.csv", ReadOptions(split="none")).num_entities == 2
+    assert "ids of (Person) and (Film) that are the same become one entity" in caplog.text
+    caplog.clear()
+    (tmp_path / "u.csv").write_text(":START_ID(Person),:END_ID(Person),:TYPE\n1,2,knows\n")
+    read(tmp_path / "u.csv", ReadOptions(split="none"))
+    assert "become one entity" not in caplog.text
+
+
+def test_tables_beside_it_may_be_given_as_text(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("a\tr\tb\n")
+    (tmp_path / "e.tsv").write_text("id\tname\tdescription\na\tAnn\tx\nb\tBob\ty\n")
+    kg = read(tmp_path / "t.tsv", ReadOptions(entities=str(tmp_path / "e.tsv"), split="none"))  # type: ignore[arg-type]
+    assert kg.entities.names.to_pylist() == ["Ann", "Bob"]
+
+
 def test_a_curie_is_no_header(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("ex:id\trdf:type\tex:label\n")
     assert forms.said(read(tmp_path / "t.tsv")).splits["train"] == [("ex:id", "rdf:type", "ex:label")]

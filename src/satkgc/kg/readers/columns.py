@@ -38,7 +38,10 @@ Columns = dict[str, int | None]
 
 def is_header(row: Sequence[str], given: Mapping[str, str | None]) -> bool:
     """Whether a first row names columns: it has one that was given, one of Neo4j's, or usual ones for two roles."""
-    if any(name in row for name in given.values()) or any(_plain(name) in SURE for name in row):
+    positions = _positions(row, given)
+    if any(name in row for name in given.values() if name not in positions):
+        return True
+    if any(_plain(name) in SURE for name in row):
         return True
     return sum(_usual(role, row) is not None for role in given) >= min(2, len(row))
 
@@ -52,8 +55,13 @@ def locate(
     listing is its first free column. A listing of which nothing is known has its other columns in order, too.
     """
     found: Columns = {}
+    positions = _positions(names, given)
     for role, name in given.items():
-        found[role] = (_usual(role, names) if header else None) if name is None else _named(name, role, names, shown)
+        if name is None:
+            found[role] = _usual(role, names) if header else None
+        else:
+            found[role] = _named(name, role, names, shown, positions)
+    _tell_groups(found, names, shown)
     missing = [role for role in required if found[role] is None]
     if not missing:
         return found
@@ -82,16 +90,34 @@ def _tell(places: Mapping[str, int], names: Sequence[str], shown: str, header: b
     log.warning("%s: columns taken by position: %s%s", shown, taken, "" if header else "; its first row counts as data")
 
 
+def _tell_groups(found: Columns, names: Sequence[str], shown: str) -> None:
+    """Say where Neo4j's ids are of two groups: one that both have would be two nodes there, and is one entity here."""
+    ends = [found.get(role) for role in ("head", "tail")]
+    groups = [match[2] for place in ends if place is not None and (match := _NEO4J.fullmatch(names[place].strip()))]
+    if len(set(groups)) > 1:
+        log.warning("%s: ids of %s that are the same become one entity", shown, " and ".join(map(str, groups)))
+
+
 def _cut(name: str) -> str:
     return name if len(name) <= 40 else f"{name[:40]}…"
 
 
-def _named(name: str, role: str, names: Sequence[str], shown: str) -> int:
-    if name in names:
+def _named(name: str, role: str, names: Sequence[str], shown: str, positions: Sequence[str]) -> int:
+    if name in names and name not in positions:
         return names.index(name)
-    if name.isascii() and name.isdigit() and int(name) < len(names):
+    if _is_number(name) and int(name) < len(names):
         return int(name)
     raise SatkgcError(f"there is no column {name!r} for the {role}", where=shown, remedy=f"it has {listed(names)}")
+
+
+def _positions(row: Sequence[str], given: Mapping[str, str | None]) -> list[str]:
+    """The numbers given for columns, which are positions; unless all of them stand in the first row, as its names."""
+    numbers = [name for name in given.values() if name is not None and _is_number(name)]
+    return [] if all(number in row for number in numbers) else numbers
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
 
 
 def _usual(role: str, names: Sequence[str]) -> int | None:

@@ -75,6 +75,9 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "languages", _tags(self.languages))
+        for name in ("entities", "relations"):
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, Path(value))
         for name in ("without", "graphs"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))

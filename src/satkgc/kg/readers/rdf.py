@@ -198,7 +198,7 @@ class _Nodes:
             log.warning("%s: left out of the graph: %s", name, ", ".join(left_out))
         met = self._names.met + self._descriptions.met
         plain = self._languages == ReadOptions.languages and not any(met)  # nobody asked, and no label speaks of any
-        if not plain and self._names.none_wanted() and self._descriptions.none_wanted():
+        if self._languages and not plain and self._names.none_wanted() and self._descriptions.none_wanted():
             there = ", ".join(f"{count:,} {tag or 'without a language'}" for tag, count in met.most_common(FEW))
-            wanted = ", ".join(self._languages)
+            wanted = ", ".join(tag or "no language" for tag in self._languages)
             log.warning("%s: no name or description is in %s; there are %s", name, wanted, there or "none at all")
