@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -109,6 +111,24 @@ def test_evidence_in_words_and_as_json(prepared, completer):
     for step in expected.path:  # its stops, in their order
         at = way.index(f" {step.target_name}", at + 1)
     assert way.endswith(expected.path[-1].target_name)
+
+
+def test_arrows_on_a_terminal_that_has_none(prepared):
+    command = [
+        sys.executable,
+        "-m",
+        "satkgc",
+        "evidence",
+        prepared,
+        "--head",
+        "Q3",
+        "--relation",
+        "knows",
+        "--tail",
+        "Q41",
+    ]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"}, check=True)
+    assert b"\\u2192" in done.stdout
 
 
 def test_a_file_of_questions(prepared, tmp_path):

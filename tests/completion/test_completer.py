@@ -122,6 +122,8 @@ def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
         assert answer.probability == pytest.approx(joined * math.exp(logits[answer.id]) / total, rel=1e-3)
     assert completer.relations("Q3", "Q41", among=("near",)) == [a for a in answers if a.id == "near"]
     assert len(completer.relations("Q3", "Q41", k=2)) == 2
+    best = max(answers, key=lambda a: a.score)  # whatever its place
+    assert completer.relations("Q3", "Q41", k=1, min_score=best.score - 1e-6) == [best]
 
 
 def test_a_known_relation_of_a_pair_competes_with_the_others(completer):

@@ -128,6 +128,8 @@ def test_without_validation_triples_there_are_answers_but_no_probabilities(tmp_p
     with pytest.raises(SatkgcError, match="this run has no probabilities"):
         completer.propose(tmp_path / "out.tsv", min_probability=0.5)
     assert completer.propose(tmp_path / "out.tsv", n=5) > 0
+    assert [a.probability for a in completer.relations("e0", "e1")] == [None, None]
+    assert completer.relations("e0", "e1", min_probability=0.1) == []
     assert (tmp_path / "out.tsv").read_text().splitlines()[1].endswith("\t")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -97,6 +98,31 @@ def test_files_are_streamed(completer, tmp_path, monkeypatch):
     assert "q.tsv:3: unknown relation 'no such relation'" in str(next(answers)[1])
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('"k": 2.5', "k is 2.5; give a whole number"),
+        ('"k": true', "k is True; give a whole number"),
+        ('"role": "x"', "role is 'x'; give a Role"),
+        ('"min_score": "a"', "min_score is 'a'; give a number"),
+        ('"drop_known": "no"', "drop_known is 'no'; give true or false"),
+        ('"among": "Q1"', "among is a text; give a list of ids or names"),
+    ],
+)
+def test_fields_of_other_types(tmp_path, more, message):
+    file = write(tmp_path, "q.jsonl", f'{{"head": "Q1", "relation": "near", {more}}}\n')
+    with pytest.raises(SatkgcError, match=re.escape(f"{file}:1: {message}")):
+        list(read_questions(file))
+
+
+def test_empty_rows_are_passed_over_and_quotes_must_close(tmp_path):
+    file = write(tmp_path, "q.csv", "\nhead;relation;tail\nQ1;near;?\n;;\n")
+    ((line, question),) = read_questions(file)
+    assert (line, question.head) == (3, "Q1")
+    with pytest.raises(SatkgcError, match=r"open\.csv: not a table \(.*\); look for a quote"):
+        list(read_questions(write(tmp_path, "open.csv", 'Q1,"near,?\nQ2,near,?\n')))
+
+
 def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BATCH", 2)
     file = write(tmp_path, "q.csv", "head;relation;tail\nQ1;near;?\nnobody;near;?\n?;near;Q3\n")
@@ -125,7 +151,7 @@ def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, mo
         ),
         ("q.jsonl", '{"head": {"nom": "x"}, "relation": "near"}\n', r"q\.jsonl:1: not a question"),
         ("q.jsonl", '{"head": "Q1", "relation": "near", "k": 0}\n', r"q\.jsonl:1: k is 0"),
-        ("q.jsonl", '{"head": "Q1", "relation": "near", "k": "5"}\n', r"q\.jsonl:1: not a question"),
+        ("q.jsonl", '{"head": "Q1", "relation": "near", "k": "5"}\n', r"q\.jsonl:1: k is .5.; give a whole number"),
         ("q.jsonl", '{"head": 7, "relation": "near"}\n', r"q\.jsonl:1: head is 7"),
         ("q.jsonl", '{"head": {"name": 7}, "relation": "near"}\n', r"q\.jsonl:1: name is 7"),
         ("q.jsonl", '{"head": {"name": "x", "facts": 7}, "relation": "near"}\n', r"q\.jsonl:1: not a question"),

@@ -55,6 +55,15 @@ def test_bad_tables_are_one_line_and_write_nothing(reviewed, tmp_path, before, a
     assert not (tmp_path / "out.nt").exists()
 
 
+def test_rows_that_were_emptied_are_passed_over_and_quotes_must_close(reviewed, tmp_path):
+    text = reviewed.read_text(encoding="utf-8-sig")
+    reviewed.write_text(text + ";" * 8 + "\n", encoding="utf-8")
+    assert accept(reviewed, tmp_path / "out.nt") == (2, 6)
+    reviewed.write_text(text.replace("near", '"near', 1), encoding="utf-8")
+    with pytest.raises(SatkgcError, match=r"reviewed\.csv:\d+: not a table \(.*\); look for a quote"):
+        accept(reviewed, tmp_path / "second.nt")
+
+
 def test_bad_places(reviewed, tmp_path):
     with pytest.raises(SatkgcError, match=r"cannot tell the form of 'out\.xlsx'"):
         accept(reviewed, tmp_path / "out.xlsx")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -42,6 +43,11 @@ def _options(
 
 def main() -> None:
     """Run a command; what the user can put right is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, TextIOWrapper
+        ):  # a terminal or pipe of another encoding lacks arrows, and much of the world
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except SatkgcError as error:

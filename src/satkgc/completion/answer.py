@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal
 
 from satkgc.errors import SatkgcError
@@ -60,6 +61,8 @@ class NewEntity:
                 raise SatkgcError(f"{fact!r} is no fact", remedy=remedy)
 
 
+_KINDS = {"k": "a whole number", "drop_known": "true or false", "role": "a Role"}
+_KINDS |= dict.fromkeys(("min_score", "min_probability"), "a number")
 EntityRef = str | NewEntity  # an id, an exact name, or new text
 
 
@@ -82,6 +85,12 @@ class Question:
         _strings(**{name: part or "" for name, part in {**ends, "relation": self.relation}.items()})
         for entity in self.among or ():
             _strings(among=entity)
+        real = Real | None
+        kinds = {"k": Integral, "drop_known": bool, "role": Role | None, "min_score": real, "min_probability": real}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+                raise SatkgcError(f"{name} is {value!r}", remedy=f"give {_KINDS[name]}")
         given = [part is not None for part in (self.head, self.relation, self.tail)]
         if sum(given) != 2:
             raise SatkgcError(

@@ -235,11 +235,11 @@ class Asker:
         chances = self.joining.probability(logits) if self.joining.questions else None
         left = plan.allowed[~known[plan.allowed]] if plan.question.drop_known else plan.allowed
         answers = []
-        for r in left[np.argsort(-logits[left], kind="stable")][: plan.question.k].tolist():
+        for r in left[np.argsort(-logits[left], kind="stable")].tolist():
             shown, words = self.names.describe_relation(r), self.kg.relations.description(r)
             score, chance = float(tails[r] + heads[r]) / 2, None if chances is None else float(chances[r])
             answers.append(Answer(shown.id, shown.name, words, score, chance, bool(known[r])))
-        return _good_enough(plan.question, answers)
+        return _good_enough(plan.question, answers)[: plan.question.k]  # the order is not that of the scores
 
 
 def _good_enough(question: Question, answers: list[Answer]) -> list[Answer]:

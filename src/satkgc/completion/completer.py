@@ -25,6 +25,7 @@ from satkgc.completion.asking import Asker
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.prepare import IndexKind, index_checksum, is_prepared, open_prepared, prepare
 from satkgc.completion.propose import propose
+from satkgc.completion.weigh import COMPETING
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.training import Run
@@ -59,7 +60,9 @@ class Completer:
             facts |= {"calibration questions": asker.calibration.questions}
             facts |= {"calibration error": asker.calibration.ece, "of first answers": asker.calibration.ece_first}
         if asker.joining.questions:
-            facts |= {"relation questions": asker.joining.questions, "right relation first": asker.joining.first}
+            many = min(COMPETING, asker.kg.num_relations)
+            facts["relation questions"] = asker.joining.questions
+            facts[f"right relation first of {many}"] = asker.joining.first
         return facts
 
     @property

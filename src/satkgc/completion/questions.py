@@ -62,6 +62,9 @@ def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
             except (TypeError, AttributeError) as error:
                 names = ", ".join(field.name for field in fields(Question))
                 raise SatkgcError("not a question", where=f"{file}:{line}", remedy=f"fields are {names}") from error
+    except csv.Error as error:
+        remedy = "look for a quote that is not closed"
+        raise SatkgcError(f"not a table ({error})", where=file, remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise SatkgcError("not UTF-8", where=file, remedy="save it as UTF-8") from error
     except OSError as error:
@@ -72,16 +75,15 @@ def _table(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
         tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
         form = tabs if file.suffix == ".tsv" else {"delimiter": csv_delimiter(SourceFile.of(file))}
-        reader = csv.reader(lines, **form)
-        for row in reader:
-            if not row or (reader.line_num == 1 and [cell.lower() for cell in row] == ["head", "relation", "tail"]):
+        reader = csv.reader(lines, strict=True, **form)
+        rows = ((reader.line_num, row) for row in reader if any(cell.strip() for cell in row))
+        for place, (line, row) in enumerate(rows):
+            if place == 0 and [cell.lower() for cell in row] == ["head", "relation", "tail"]:
                 continue
             if len(row) != 3:
-                raise SatkgcError(
-                    f"{len(row)} columns", where=f"{file}:{reader.line_num}", remedy="give head, relation and tail"
-                )
+                raise SatkgcError(f"{len(row)} columns", where=f"{file}:{line}", remedy="give head, relation and tail")
             parts = zip(("head", "relation", "tail"), row, strict=True)
-            yield reader.line_num, {name: cell for name, cell in parts if cell not in ASKED}
+            yield line, {name: cell for name, cell in parts if cell not in ASKED}
 
 
 def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -104,6 +106,8 @@ def _typed(given: dict[str, Any]) -> dict[str, Any]:
                 parts["facts"] = [_fact(fact) for fact in parts["facts"]]
             typed[name] = kind(**parts)
     if given.get("among") is not None:
+        if isinstance(given["among"], str):
+            raise SatkgcError("among is a text", remedy="give a list of ids or names")
         typed["among"] = tuple(given["among"])
     return typed
 

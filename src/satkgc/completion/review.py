@@ -32,21 +32,26 @@ def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             delimiter = "\t" if file.suffix == ".tsv" else csv_delimiter(SourceFile.of(file))
-            reader = csv.DictReader(lines, delimiter=delimiter)
+            reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
             missing = [name for name in (*COLUMNS[:3], column) if name not in (reader.fieldnames or ())]
             if missing:
                 remedy = "give the table that `satkgc propose` wrote, or name the column with --column"
                 raise SatkgcError(f"there is no column {missing[0]!r}", where=f"{file}:1", remedy=remedy)
             for record in reader:
                 where = f"{file}:{reader.line_num}"
+                if not any(isinstance(cell, str) and cell.strip() for cell in record.values()):
+                    continue  # a row that was emptied
                 said = (record[column] or "").strip().lower()
                 if said not in YES + NO:
                     raise SatkgcError(f"{column} is {said!r}", where=where, remedy="write yes, or leave it empty")
-                head, relation, tail, *names = (record.get(name) or "" for name in COLUMNS[:6])
+                head, relation, tail, *names = ((record.get(name) or "").strip() for name in COLUMNS[:6])
                 if not (head and relation and tail):
                     raise SatkgcError("a triple without head, relation or tail", where=where, remedy="fill it in")
                 score, chance = (_number(record, name, where) for name in COLUMNS[6:])
                 yield (head, relation, tail, names[0], names[1], names[2], score or 0.0, chance), said in YES
+    except csv.Error as error:
+        where, remedy = f"{file}:{reader.line_num}", "look for a quote that is not closed"
+        raise SatkgcError(f"not a table ({error})", where=where, remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise SatkgcError("not UTF-8", where=file, remedy="save it as CSV in UTF-8") from error
     except OSError as error:

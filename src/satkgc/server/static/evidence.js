@@ -69,7 +69,7 @@ const plain = (text) =>
   text.replace(/^(\[CLS\]|<s>)\s*|\s*(\[SEP\]|<\/s>)$/g, "").replace(/\s*(\[SEP\]|(<\/s>)+)\s*/g, " — ");
 
 function texts({ query_text, entity_text, score, probability }) {
-  const trust = probability == null ? "" : `, calibrated to ${percent(probability)}`;
+  const trust = probability == null ? "" : `, ${percent(probability)} as the missing tail`;
   return part("Texts compared", `cosine ${score.toFixed(3)}${trust}`,
     el("div", { class: "texts" },
       el("blockquote", {}, el("cite", {}, "question"), plain(query_text)),
