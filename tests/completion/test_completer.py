@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from satkgc.completion import Answer, Completer, NewEntity, Question, Role
+from satkgc.completion.joining import Joining
 from satkgc.errors import SatkgcError
 from satkgc.text import Texts
 
@@ -122,8 +123,21 @@ def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
         assert answer.probability == pytest.approx(joined * math.exp(logits[answer.id]) / total, rel=1e-3)
     assert completer.relations("Q3", "Q41", among=("near",)) == [a for a in answers if a.id == "near"]
     assert len(completer.relations("Q3", "Q41", k=2)) == 2
-    best = max(answers, key=lambda a: a.score)  # whatever its place
-    assert completer.relations("Q3", "Q41", k=1, min_score=best.score - 1e-6) == [best]
+
+
+def test_a_least_score_comes_before_the_count_of_relations(completer, monkeypatch):
+    monkeypatch.setattr(completer.asker, "joining", Joining(by_tail=0, by_head=0))  # by frequency alone
+    pairs = [(f"Q{h}", f"Q{t}") for h in range(6) for t in range(40, 44)]
+    for pair in pairs:
+        first, *others = completer.relations(*pair)
+        best = max(others, key=lambda a: a.score)
+        if best.score > first.score:
+            between = (best.score + first.score) / 2
+            found = completer.relations(*pair, k=1, min_score=between)
+            assert len(found) == 1
+            assert found[0].score > between
+            return
+    pytest.fail("the most frequent relation has the highest score everywhere")
 
 
 def test_a_known_relation_of_a_pair_competes_with_the_others(completer):

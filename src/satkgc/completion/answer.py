@@ -110,7 +110,7 @@ class Answer:
     id: str
     name: str
     description: str
-    score: float  # the cosine of the two towers' vectors, -1 to 1
+    score: float  # the cosine of the two towers' vectors, -1 to 1; of a relation, its mean over both directions
     probability: float | None
     known: bool
 

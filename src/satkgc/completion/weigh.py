@@ -42,11 +42,11 @@ class Pairs:
         return np.where(self.joined[:, None], for_others, for_all)
 
 
-def weigh_relations(asker: Asker, encodings: int = ENCODINGS, competing: int = COMPETING) -> Joining:
+def weigh_relations(asker: Asker) -> Joining:
     """Weights from validation triples, and from pairs of the head of one and the tail of another."""
     kg, rng = asker.kg, np.random.default_rng(0)
-    competing = min(competing, kg.num_relations)
-    count = min(len(kg.valid), encodings // (4 * competing))
+    competing = min(COMPETING, kg.num_relations)
+    count = min(len(kg.valid), ENCODINGS // (4 * competing))
     if count < FEWEST:
         return Joining()
     triples = kg.valid[np.sort(rng.choice(len(kg.valid), count, replace=False))]
