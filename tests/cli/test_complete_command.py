@@ -203,16 +203,24 @@ def test_bad_folders_are_one_line(run_copy, tmp_path, monkeypatch, capsys):
     asked = ["complete", run_copy, "--head", "Q1", "--relation", "near"]
     assert "the index does not belong to this run's model; make it anew" in refused(monkeypatch, capsys, *asked)
     assert "this is there already" in refused(monkeypatch, capsys, "export", run_copy, tmp_path)
+    assert "cannot make this folder" in refused(monkeypatch, capsys, "export", run_copy, file / "x")
     propose = ["propose", run_copy, tmp_path / "x.docx"]
     run("prepare", run_copy)
     assert "cannot tell the form of 'x.docx'" in refused(monkeypatch, capsys, *propose)
 
 
-def test_an_unfinished_answer_file_is_not_left_behind(prepared, tmp_path, monkeypatch, capsys):
-    (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nQ2\tnear\n")
-    command = ["complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
-    assert "q.tsv:2: 2 columns" in refused(monkeypatch, capsys, *command)
+def test_an_unfinished_answer_file_is_not_left_behind(prepared, tmp_path, monkeypatch):
+    (tmp_path / "q.tsv").write_text("Q1\tnear\t?\n")
+    monkeypatch.setattr("satkgc.completion.questions.as_json", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run("complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl")
     assert [file.name for file in tmp_path.iterdir()] == ["q.tsv"]
+
+
+def test_a_bad_line_of_questions_is_found_before_a_model_is_loaded(tmp_path, monkeypatch, capsys):
+    (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nQ2\tnear\n")
+    command = ["complete", tmp_path / "no run", "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
+    assert "q.tsv:2: 2 columns" in refused(monkeypatch, capsys, *command)
 
 
 def test_a_file_of_questions_with_an_unknown_name(prepared, tmp_path):

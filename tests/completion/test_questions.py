@@ -9,7 +9,7 @@ import pytest
 
 from satkgc.completion import NewEntity, Question, Role
 from satkgc.completion import questions as module
-from satkgc.completion.questions import answer_file, as_json, read_questions
+from satkgc.completion.questions import answer_file, as_json, count_questions, read_questions
 from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
@@ -85,7 +85,7 @@ def test_answers_come_in_the_order_of_the_file_whatever_the_batches(completer, t
             [a.score for a in completer.tails(question.head, "near", k=2)]
         )
     record = json.loads(as_json(*found[3]))
-    assert record["question"] == {"head": "Q3", "relation": "near"}
+    assert record["question"] == {"head": "Q3", "relation": "near", "k": 2}  # what is not as usual
     assert set(record["answers"][0]) == {"id", "name", "score", "probability", "known"}
 
 
@@ -123,6 +123,13 @@ def test_empty_rows_are_passed_over_and_quotes_must_close(tmp_path):
         list(read_questions(write(tmp_path, "open.csv", 'Q1,"near,?\nQ2,near,?\n')))
 
 
+def test_a_file_without_questions_is_refused(tmp_path):
+    assert count_questions(write(tmp_path, "q.tsv", "Q1\tnear\t?\nnobody\tnear\t?\n")) == 2
+    for name, text in (("a.tsv", "head\trelation\ttail\n\n"), ("b.jsonl", "")):
+        with pytest.raises(SatkgcError, match=rf"{name}: no questions; write head, relation and tail"):
+            count_questions(write(tmp_path, name, text))
+
+
 def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BATCH", 2)
     file = write(tmp_path, "q.csv", "head;relation;tail\nQ1;near;?\nnobody;near;?\n?;near;Q3\n")
@@ -131,7 +138,7 @@ def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, mo
     assert last == completer.heads("near", "Q3", k=2)
     assert asked.head == "nobody"
     record = json.loads(as_json(asked, error))
-    assert record["question"] == {"head": "nobody", "relation": "near"}
+    assert record["question"] == {"head": "nobody", "relation": "near", "k": 2}
     assert record["error"].startswith(f"{file}:3: unknown entity 'nobody'")
     assert "answers" not in record
 

@@ -98,7 +98,7 @@ def complete(
       satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
     """
     from satkgc.completion import Completer, NewEntity, Question, Role
-    from satkgc.completion.questions import as_record
+    from satkgc.completion.questions import as_record, count_questions
 
     narrow: dict[str, Any] = {"k": k, "drop_known": drop_known, "min_probability": min_probability}
     narrow |= {"min_score": min_score, "among": tuple(among) if among else None}
@@ -111,8 +111,9 @@ def complete(
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         if out is not None:
             ready(out)
+        total = count_questions(questions, **narrow)
         note_unfinished(run)
-        _answer_file(Completer.load(run, device), questions, out, narrow)
+        _answer_file(Completer.load(run, device), questions, total, out, narrow)
         return
     if out is not None:
         raise SatkgcError("--out is for a file of questions", remedy="give --questions, or redirect the output")
@@ -286,19 +287,22 @@ def _fact(text: str) -> Any:
     return Role(relation, "head", tail) if head == "?" else Role(relation, "tail", head)
 
 
-def _answer_file(completer: Any, questions: Path, out: Path | None, narrow: dict[str, Any]) -> None:
+def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, narrow: dict[str, Any]) -> None:
     import os
 
     from satkgc.completion.questions import answer_file, as_json
+    from satkgc.progress import progress_bar
 
-    count, refused = 0, 0
+    refused = 0
 
     def lines() -> Iterator[str]:
-        nonlocal count, refused
-        for question, answers in answer_file(completer, questions, **narrow):
-            refused += isinstance(answers, SatkgcError)
-            count += 1
-            yield as_json(question, answers)
+        nonlocal refused
+        with progress_bar(out is not None) as bar:
+            task = bar.add_task("questions", total=total)
+            for question, answers in answer_file(completer, questions, **narrow):
+                refused += isinstance(answers, SatkgcError)
+                bar.advance(task)
+                yield as_json(question, answers)
 
     if out is None:
         for line in lines():
@@ -311,9 +315,9 @@ def _answer_file(completer: Any, questions: Path, out: Path | None, narrow: dict
             os.replace(part, out)
         finally:
             part.unlink(missing_ok=True)
-        typer.echo(f"{out}: {count - refused:,} questions answered")
+        typer.echo(f"{out}: {total - refused:,} questions answered")
     if refused:
-        what = f"{refused:,} of {count:,} questions have a name that is unknown or that several have"
+        what = f"{refused:,} of {total:,} questions have a name that is unknown or that several have"
         raise SatkgcError(what, where=questions, remedy='see "error" in their lines of the answers')
 
 

@@ -71,6 +71,14 @@ def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
         raise SatkgcError(f"cannot read the questions: {error.strerror}", where=file) from error
 
 
+def count_questions(file: Path, **defaults: Any) -> int:
+    """How many questions a file holds: a bad line is found before a model is loaded and half of the file answered."""
+    count = sum(1 for _ in read_questions(file, **defaults))
+    if not count:
+        raise SatkgcError("no questions", where=file, remedy="write head, relation and tail, with ? for what is asked")
+    return count
+
+
 def _table(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
         tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
@@ -121,7 +129,8 @@ def _fact(given: Any) -> Role:
 
 def as_json(question: Question, answers: list[Answer] | SatkgcError) -> str:
     """One line: what was asked, and the answers, or why there are none."""
-    asked = {name: value for name, value in asdict(question).items() if name in ("head", "relation", "tail") and value}
+    usual = {field.name: field.default for field in fields(Question)}
+    asked = {name: value for name, value in asdict(question).items() if value != usual[name]}
     if isinstance(answers, SatkgcError):
         return json.dumps({"question": asked, "error": str(answers)}, ensure_ascii=False)
     return json.dumps({"question": asked, "answers": [as_record(answer) for answer in answers]}, ensure_ascii=False)

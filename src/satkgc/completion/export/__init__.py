@@ -12,6 +12,7 @@ from satkgc.completion.export.onnx_form import write_onnx
 from satkgc.completion.export.sentence_transformers_form import write_sentence_transformers
 from satkgc.completion.export.vectors_form import write_npy, write_parquet
 from satkgc.errors import SatkgcError
+from satkgc.output import folder
 from satkgc.training import Run
 
 Format = Literal["sentence-transformers", "onnx", "parquet", "npy"]
@@ -32,7 +33,7 @@ def export(run: str | Path, format: Format, out: str | Path) -> dict[str, Any]:
         raise SatkgcError("this is there already", where=out, remedy="choose another name, or remove it")
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    folder(part)
     try:
         facts = WRITERS[format](loaded, part)
         (part / "README.md").write_text(model_card(loaded, format, facts), encoding="utf-8")
