@@ -1,13 +1,47 @@
-"""A progress bar for long work: on a terminal, on the error stream, gone when the work is done."""
+"""How far long work is: a bar on a terminal, gone when the work is done; a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
+
+FIRST, EVERY = 10.0, 60.0  # seconds until the first line, and between two
+
+
+class _Lines(Progress):
+    """Where there is no terminal: of work that takes long, how much is done."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(disable=True)
+        self.clock = clock
+        self._began = clock()
+        self._next = self._began + FIRST
+
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        now = self.clock()
+        task = self._tasks[task_id]
+        if now < self._next or not task.total or not task.completed or task.finished:
+            return
+        self._next = now + EVERY
+        left = (now - self._began) / task.completed * (task.total - task.completed)
+        done = f"{task.completed:,.0f} of {task.total:,.0f}"
+        print(f"{task.description}: {done}, about {duration(left)} left", file=sys.stderr, flush=True)
 
 
 def progress_bar(shown: bool = True) -> Progress:
-    """A context in which tasks are added and advanced; nothing is drawn where nobody looks."""
-    return Progress(console=Console(file=sys.stderr), transient=True, disable=not (shown and sys.stderr.isatty()))
+    """A context in which tasks are added and advanced."""
+    if shown and not sys.stderr.isatty():
+        return _Lines()
+    return Progress(console=Console(file=sys.stderr), transient=True, disable=not shown)
+
+
+def duration(seconds: float) -> str:
+    """So long, as one says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from satkgc.training.display import Display, _time
+from satkgc.progress import duration, progress_bar
+from satkgc.training.display import Display
 
 RECORD = {"loss": 1.25, "lr": 5e-5, "tau": 0.05, "beta": 1e-4, "triples_per_second": 4321.0, "data_wait": 0.02}
 
@@ -74,7 +75,23 @@ def test_elsewhere_there_is_a_sign_of_life_every_minute(monkeypatch):
 
 @pytest.mark.parametrize(("left", "said"), [(0.4, "0 s"), (89, "89 s"), (700, "12 min"), (5400, "1.5 h")])
 def test_times_left(left, said):
-    assert _time(left) == said
+    assert duration(left) == said
+
+
+def test_the_bar_makes_room_and_comes_back(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    display = Display()
+    display.start(3, 10)
+    with display.paused():
+        assert not display.progress.live.is_started
+        with progress_bar() as other:
+            other.advance(other.add_task("ranking", total=2))
+    assert display.progress.live.is_started
+    display.advance(4, RECORD)
+    display.stop()
+    assert "ranking" in sys.stderr.getvalue()
+    assert "4/10" in sys.stderr.getvalue().split("ranking")[-1]
 
 
 def test_a_terminal_that_is_closed_does_not_end_the_run(monkeypatch):

@@ -75,6 +75,31 @@ def test_a_second_ctrl_c_stops_at_once():
             send(signal.SIGINT)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_work_that_can_wait_ends_with_the_first_signal(number):
+    said, done = [], []
+
+    def work():
+        done.append("begun")
+        send(number)
+        done.append("never reached")
+
+    with Interrupts(said.append) as interrupts:
+        assert interrupts.unless_asked(lambda: 5) == 5
+        assert interrupts.unless_asked(work) is None
+        assert interrupts.asked == number.name
+        assert interrupts.unless_asked(work) is None  # nor is it begun
+    assert done == ["begun"]
+    assert said[0].startswith(f"{number.name}: validation is left for later")
+
+
+def test_and_what_follows_it_is_not_interrupted():
+    with Interrupts() as interrupts:
+        interrupts.unless_asked(lambda: None)
+        send(signal.SIGINT)
+        assert interrupts.asked == "SIGINT"
+
+
 def test_other_threads_have_no_handlers_to_set():
     found = []
 

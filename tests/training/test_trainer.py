@@ -30,6 +30,7 @@ from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.ranks import Ranks
 from satkgc.training.step import backward
 from satkgc.training.trainer import WRITTEN, train_or_stop
+from satkgc.training.validate import Validation
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +201,32 @@ def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
     assert CliRunner().invoke(app, command).exit_code == UNFINISHED
 
 
+@pytest.mark.parametrize("place", [1, 2, 3])  # the first validation, the last, all triples at the end
+def test_validation_that_is_interrupted_is_made_up_for(settings, run, tmp_path, place, monkeypatch):
+    calls = []
+
+    def measure(*args, **options):
+        calls.append(args)
+        if len(calls) == place:
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise AssertionError("not reached")
+        return evaluate(*args, **options)
+
+    monkeypatch.setattr("satkgc.training.validate.evaluate", measure)
+    stopped, why = train_or_stop(small_graph(), out=tmp_path, overrides=settings)
+    assert why == "SIGTERM"
+    assert not stopped.finished
+    assert max((tmp_path / "checkpoints").glob("step-*")).name == ("step-00000030" if place == 1 else "step-00000060")
+    resumed = train(small_graph(), out=tmp_path, overrides=settings, resume=True)
+    assert resumed.metrics["kept_step"] == run.metrics["kept_step"]
+    assert resumed.metrics["valid"]["both"] == run.metrics["valid"]["both"]
+    validations = [[record for record in one.log() if "validation" in record] for one in (run, resumed)]
+    assert validations[0] == validations[1]
+    for name in ("query", "entity"):
+        weights = [load_file(one.folder / "model" / name / "model.safetensors") for one in (run, resumed)]
+        assert all(torch.equal(value, weights[1][key]) for key, value in weights[0].items())
+
+
 @pytest.mark.parametrize("name", ["small", "WN18RR"])
 def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path, name, capsys):
     recipe = tmp_path / "mine.toml"
@@ -306,8 +333,12 @@ def test_the_package_trains(settings, tmp_path):
     assert run.metrics["kept_step"] == 2
 
 
-def test_lost_best_weights_are_told_and_the_last_ones_kept(settings, tmp_path, capsys):
-    shared = settings | {"training.steps": 2, "training.validations": 1, "training.average": 0.0}
+def test_lost_best_weights_are_told_and_the_last_ones_kept(settings, run, tmp_path, capsys, monkeypatch):
+    found = iter([0.9, 0.1, 0.1])  # the first step's are the best
+    monkeypatch.setattr(
+        Validation, "__call__", lambda *_: {"both": dict.fromkeys(run.metrics["valid"]["both"], next(found))}
+    )
+    shared = settings | {"training.steps": 2, "training.validations": 2, "training.average": 0.0}
     graph, folder = small_graph(), tmp_path / "run"
     train(graph, out=folder, overrides=shared)
     (best,) = (folder / "checkpoints").glob("best-*")

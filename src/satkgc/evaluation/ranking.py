@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import track
 
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.exact import ONE, UNIT, FloatArray, Vectors, ranking_device, read_rows, to_grid
 from satkgc.evaluation.slices import Slices
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
+from satkgc.progress import progress_bar
 
 TIES = ("optimistic", "realistic", "pessimistic")
 _ROWS = 256  # queries in a tile: enough for the full speed of a matrix product, few enough for a core's cache
@@ -85,22 +84,21 @@ def rank_queries(
     counts = torch.zeros(2, len(queries), dtype=torch.int64, device=device)
 
     width = _columns(queries.shape[1], memory_mib)
-    console = Console(stderr=True)
-    starts = range(0, len(entities), width)
-    for first in track(
-        starts, "ranking", console=console, transient=True, disable=not (progress and console.is_terminal)
-    ):
-        columns = slice(first, min(first + width, len(entities)))
-        block = to_grid(read_rows(entities, columns.start, columns.stop), device)  # (e, d)
-        for start in range(0, len(queries), _ROWS):
-            rows = slice(start, min(start + _ROWS, len(queries)))
-            scores = to_grid(queries[rows], device) @ block.T  # (q, e)
-            if bonus is not None:
-                scores[_index(bonus.members.tile(rows, columns), device)] += added
-            scores[_index(known.tile(rows, columns), device)] = -torch.inf
-            scores[_index(_inside(answers[rows], columns), device)] = -torch.inf
-            counts[0, rows] += (scores > target[rows, None]).sum(1, dtype=torch.int32)
-            counts[1, rows] += (scores == target[rows, None]).sum(1, dtype=torch.int32)
+    with progress_bar(progress) as bar:
+        task = bar.add_task("ranking", total=len(entities))
+        for first in range(0, len(entities), width):
+            columns = slice(first, min(first + width, len(entities)))
+            block = to_grid(read_rows(entities, columns.start, columns.stop), device)  # (e, d)
+            for start in range(0, len(queries), _ROWS):
+                rows = slice(start, min(start + _ROWS, len(queries)))
+                scores = to_grid(queries[rows], device) @ block.T  # (q, e)
+                if bonus is not None:
+                    scores[_index(bonus.members.tile(rows, columns), device)] += added
+                scores[_index(known.tile(rows, columns), device)] = -torch.inf
+                scores[_index(_inside(answers[rows], columns), device)] = -torch.inf
+                counts[0, rows] += (scores > target[rows, None]).sum(1, dtype=torch.int32)
+                counts[1, rows] += (scores == target[rows, None]).sum(1, dtype=torch.int32)
+            bar.advance(task, columns.stop - columns.start)
 
     others = known.stops - known.starts - known.contain(answers)
     greater, equal = counts.cpu().numpy()

@@ -13,6 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from satkgc.progress import duration
+
 # In the order of their worth: a narrow terminal shows the first ones.
 NUMBERS = (
     "loss {loss:.3f}",
@@ -75,6 +77,18 @@ class Display:
             text = longer
         self.progress.update(self.task, completed=done, description=text)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The bar makes room for another one."""
+        self.progress.live.transient = True
+        self.stop()
+        try:
+            yield
+        finally:
+            self.progress.live.transient = False
+            with _terminal_may_go():
+                self.progress.start()
+
     def stop(self) -> None:
         """Leave the bar as it is."""
         with _terminal_may_go():
@@ -90,15 +104,8 @@ class Display:
             self._told = now
             step, began = self._began
             numbers = [number.format(**self._record) for number in NUMBERS[:2]] if self._record else []
-            numbers.append(f"about {_time((now - began) / (done - step) * (self._total - done))} left")
+            numbers.append(f"about {duration((now - began) / (done - step) * (self._total - done))} left")
             self.say(f"step {done} of {self._total}: {', '.join(numbers)}")
-
-
-def _time(seconds: float) -> str:
-    """So long, as one says it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager

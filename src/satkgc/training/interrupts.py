@@ -7,9 +7,15 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal was closed; Windows has no such signal
+
+T = TypeVar("T")
+
+
+class _StopNow(BaseException):
+    """A signal, in work that may be left at any point."""
 
 
 class Interrupts:
@@ -25,6 +31,7 @@ class Interrupts:
         self.say = say
         self.asked: str | None = None
         self._before: dict[int, Any] = {}
+        self._at_once = False
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
@@ -37,6 +44,18 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         self._restore()
 
+    def unless_asked(self, work: Callable[[], T]) -> T | None:
+        """Do work that can be done again later: None if a signal has come already, or ends it in the middle."""
+        if self.asked is not None:
+            return None
+        self._at_once = True
+        try:
+            return work()
+        except _StopNow:
+            return None
+        finally:
+            self._at_once = False
+
     def _ask(self, number: int, _: FrameType | None) -> None:
         self.asked = signal.Signals(number).name
         relayed = "TORCHELASTIC_RUN_ID" in os.environ
@@ -47,7 +66,10 @@ class Interrupts:
         self._before = kept
         if self.say is not None:
             more = "" if relayed or number == HANG_UP else "; once more stops it at once, unsaved"
-            self.say(f"{self.asked}: this step ends, then the run is saved{more}")
+            first = "validation is left for later" if self._at_once else "this step ends"
+            self.say(f"{self.asked}: {first}, then the run is saved{more}")
+        if self._at_once:
+            raise _StopNow
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

@@ -37,14 +37,21 @@ class Log:
     that is no number is noticed.
     """
 
-    def __init__(self, file: Path | None, step: int, tracker: Callable[[Record], None] | None = None) -> None:
+    def __init__(
+        self,
+        file: Path | None,
+        step: int,
+        tracker: Callable[[Record], None] | None = None,
+        validated: int | None = None,
+    ) -> None:
         self.file = file  # None on ranks that write nothing
         self.tracker = tracker
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
         self._began = time.perf_counter()
         self._waited = 0.0
         if file is not None:
-            kept = [record for record in read_log(file) if record["step"] <= step]
+            last = {True: step if validated is None else validated, False: step}  # validation may come again
+            kept = [record for record in read_log(file) if record["step"] <= last["validation" in record]]
             partial = file.with_suffix(".partial")
             partial.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
             os.replace(partial, file)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -46,10 +47,12 @@ def run_loop(parts: Parts) -> str | None:
     towers, objective, optimizer, trained = state.towers.train(), state.objective, state.optimizer, state.parameters
     validate_at = validation_steps(parts.steps, config.validations if parts.validation else 0)
     how = {"seed": config.seed, "keep": config.chunk_tokens is None, "precision": _precision(config.precision, ranks)}
-    began = saved = tick = time.perf_counter()
     parts.display.start(state.step, parts.steps)
 
     with Interrupts(parts.display.say) as interrupts, closing(batches):
+        if state.validated < state.step and state.step in validate_at and not validate(parts, interrupts):
+            return interrupts.asked  # once more, before what was left for later was done
+        began = saved = tick = time.perf_counter()
         for samples in batches:
             # 1. The loss of the global batch, and its gradients.
             rate = schedule(state.step, parts.steps, config.warmup_steps)
@@ -83,14 +86,15 @@ def run_loop(parts: Parts) -> str | None:
                 record = log.write(len(samples), batches.waited, {**facts, "beta": objective.beta.item()})
             parts.display.advance(state.step, record)
 
-            # 5. Validation chooses the best weights so far.
-            if validate_now and ranks.first:
-                validate(parts)
+            # 5. A checkpoint, from which the run goes on as if it had never stopped.
+            if save_now:
+                save(parts)
 
-            # 6. A checkpoint, from which the run goes on as if it had never stopped.
-            if save_now and ranks.first:
-                parts.checkpoints.save(f"step-{state.step:08d}", state.tensors(), batches.state(), state.facts())
-                parts.checkpoints.prune()
+            # 6. Validation chooses the best weights so far; a run that is asked to stop leaves it for when it goes on.
+            if validate_now and not stopping and not validate(parts, interrupts if can_stop else None):
+                stopping, stop = True, interrupts.asked
+                if not save_now:
+                    save(parts)
             if validate_now or save_now:
                 saved = time.perf_counter() if save_now else saved
                 tick = time.perf_counter()
@@ -102,19 +106,38 @@ def run_loop(parts: Parts) -> str | None:
     return None
 
 
-def validate(parts: Parts) -> None:
-    """Take filtered MRR on the validation triples; keep the weights if it is the best so far."""
-    assert parts.validation is not None
-    state = parts.state
+def save(parts: Parts) -> None:
+    """Write a checkpoint of this moment."""
+    if parts.ranks.first:
+        state = parts.state
+        parts.checkpoints.save(f"step-{state.step:08d}", state.tensors(), parts.batches.state(), state.facts())
+        parts.checkpoints.prune()
+
+
+def validate(parts: Parts, interrupts: Interrupts | None = None) -> bool:
+    """Take filtered MRR on the validation triples; keep the weights if it is the best so far. False if interrupted.
+
+    With several ranks it is not to be interrupted: the others wait for the first.
+    """
+    state, validation = parts.state, parts.validation
+    if validation is None or not parts.ranks.first:
+        return True
+    measure = partial(validation, state.towers)
     with state.average.applied():
-        metrics = parts.validation(state.towers)
+        with parts.display.paused():
+            alone = interrupts is not None and parts.ranks.world == 1
+            metrics = interrupts.unless_asked(measure) if alone else measure()  # type: ignore[union-attr]
+        if metrics is None:
+            return False
         mrr = metrics["both"]["mrr"]
         best = state.best is None or mrr > state.best["mrr"]
+        state.validated = state.step
         if best and state.config.select == "best":
             state.best = {"step": state.step, "mrr": mrr}
             parts.checkpoints.save(f"best-{state.step:08d}", {"weights": state.weights()}, {}, state.facts())
     parts.log.note({"step": state.step, "validation": metrics})
     parts.display.say(f"step {state.step}: validation MRR {mrr:.4f}{', the best so far' if best else ''}")
+    return True
 
 
 def _precision(setting: str, ranks: Ranks) -> torch.dtype:

@@ -27,6 +27,7 @@ class State:
     step: int = 0  # steps done
     seconds: float = 0.0  # spent on them, over all processes
     best: dict[str, Any] | None = None  # {"step", "mrr"} of the best validation
+    validated: int = 0  # the step of the last one
     optimizer: torch.optim.AdamW = field(init=False)
     average: Average = field(init=False)
 
@@ -72,7 +73,7 @@ class State:
 
     def facts(self) -> dict[str, Any]:
         """The rest."""
-        return {"step": self.step, "seconds": self.seconds, "best": self.best}
+        return {"step": self.step, "seconds": self.seconds, "best": self.best, "validated": self.validated}
 
     @torch.no_grad()
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
@@ -95,3 +96,4 @@ class State:
         for name, value in zip(self._trained, self.average.values, strict=False):
             value.copy_(tensors["average"][name])
         self.step, self.seconds, self.best = facts["step"], facts["seconds"], facts["best"]
+        self.validated = facts.get("validated", self.step)  # earlier versions validated before they saved

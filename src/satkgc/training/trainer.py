@@ -22,6 +22,7 @@ from satkgc.training.collate import Collate
 from satkgc.training.config import CARRYING_OUT, Config
 from satkgc.training.display import Display
 from satkgc.training.finish import finish, keep_model
+from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Parts, run_loop
 from satkgc.training.own import MakeObjective, MakeSampler, Own
@@ -185,7 +186,7 @@ def _train(run: Run, own: Own, ranks: Ranks, display: Display) -> str | None:
     chunk, seed = config.training.chunk_tokens, config.training.seed
     collate = Collate(kg, texts, config.objective, towers.pack, chunk, ranks, seed)
     batches = Batches(sampler, collate, state.step, steps, config.training.workers)
-    log = Log(file, state.step, tracker)
+    log = Log(file, state.step, tracker, state.validated)
     parts = Parts(state, steps, batches, ranks, log, display, checkpoints, validation)
     try:
         stopped = run_loop(parts)
@@ -194,11 +195,21 @@ def _train(run: Run, own: Own, ranks: Ranks, display: Display) -> str | None:
     if ranks.first:
         keep_model(run, parts)
         if stopped is None:
-            finish(run, parts)
-        else:
-            display.say(f"stopped at step {state.step} of {steps} ({stopped}); the same command with --resume goes on")
+            stopped = _finish(run, parts)
+        if stopped is not None:
+            display.say(f"stopped at step {state.step} of {steps} ({stopped}); it goes on with --resume, or resume=True")
     ranks.any(False)  # nobody leaves before the files are written
     return stopped
+
+
+def _finish(run: Run, parts: Parts) -> str | None:
+    """Measure and describe what was trained; returns what interrupted it, if anything did."""
+    if parts.ranks.world > 1:  # the others wait for this one, and a signal ends them all
+        finish(run, parts)
+        return None
+    with Interrupts(parts.display.say) as interrupts:
+        interrupts.unless_asked(lambda: finish(run, parts))
+    return interrupts.asked
 
 
 def _described(config: Config, own: Mapping[str, str]) -> str:

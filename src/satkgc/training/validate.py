@@ -24,13 +24,13 @@ class Validation:
 
     def __call__(self, towers: Towers) -> dict[str, dict[str, float]]:
         """Metrics under "head", "tail" and "both"."""
-        self.latest = evaluate(towers, self.texts, self.kg, "valid", self.config, rows=self.rows)
+        self.latest = evaluate(towers, self.texts, self.kg, "valid", self.config, rows=self.rows, progress=True)
         return self.latest.metrics()
 
     def of_all(self, towers: Towers, again: bool) -> Report:
         """All validation triples ranked; what the last call found serves, unless it saw fewer or other weights."""
         if again or self.latest is None or self.rows is not None:
-            return evaluate(towers, self.texts, self.kg, "valid", self.config)
+            return evaluate(towers, self.texts, self.kg, "valid", self.config, progress=True)
         return self.latest
 
 
