@@ -7,10 +7,12 @@ from pathlib import Path
 from satkgc.errors import SatkgcError
 
 
-def ready(file: Path) -> Path:
-    """Make the folder that a file is to be written in."""
+def ready(file: Path, ending: str | None = None) -> Path:
+    """Make the folder that a file is to be written in; a name with another ending would say what is not so."""
     if file.is_dir():
         raise SatkgcError("this is a folder", where=file, remedy="name a file in it")
+    if ending is not None and file.suffix.lower() != ending:
+        raise SatkgcError(f"{file.name!r} does not end in {ending}", where=file, remedy="choose such a name")
     return folder(file.parent) / file.name
 
 

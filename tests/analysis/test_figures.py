@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import combinations
 
 import networkx as nx
@@ -101,3 +103,12 @@ def test_a_picture_is_drawn_for_runs_of_different_lengths(tmp_path):
     short, long = fp_by_degree(KG, FOUND), fp_by_distance(KG, FOUND)
     draw({"one": short, "two": long}, "distance", tmp_path / "bars.png")
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("module", ["fp_by_distance", "distance_similarity"])
+def test_a_folder_without_a_run_is_one_line(module, tmp_path):
+    command = [sys.executable, "-m", f"satkgc.analysis.{module}", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {tmp_path}: no run here")
+    assert done.stderr.count("\n") == 1

@@ -136,6 +136,10 @@ def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest
         (["import", "wordnet-sample", "{room}/triples.csv"], "so it is not overwritten; choose another name"),
         (["inspect", "{room}/triples.csv", "--head", "nobody"], "there is no column 'nobody'"),
         (["inspect", "{room}/triples.csv", "--split", "sideways"], "split cannot be 'sideways'"),
+        (
+            ["inspect", "{room}/triples.csv", "--plot", "{room}/x.foo"],
+            "'x.foo' does not end in .png; choose such a name",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(
@@ -173,6 +177,15 @@ def test_the_version_and_a_length_in_epochs() -> None:
     shown = CliRunner().invoke(app, ["train", "wordnet-sample", "--epochs", "2", "--show"]).stdout
     assert "training.epochs = 2.0\n" in shown
     assert "# 102 steps on" in shown
+    both = ["train", "wordnet-sample", "--epochs", "2", "--steps", "5", "--show"]
+    with pytest.raises(SatkgcError, match="--steps and --epochs at once; give one of them"):
+        CliRunner().invoke(app, both, catch_exceptions=False)
+
+
+def test_long_work_is_named_where_there_is_no_terminal(tables: list[str], tmp_path: Path, monkeypatch) -> None:
+    assert run("import", *tables, str(tmp_path / "short")).stderr == ""
+    monkeypatch.setattr("satkgc.progress.FIRST", 0.0)
+    assert "Reading " in run("import", *tables, str(tmp_path / "long")).stderr
 
 
 def test_an_imported_archive_keeps_the_name_by_which_its_settings_are_found(tmp_path: Path) -> None:

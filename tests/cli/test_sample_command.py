@@ -56,7 +56,8 @@ def test_the_picture_is_where_it_was_asked_for(graph, tmp_path):
         (["--sampler", "walk"], "choose one of brwr"),
         (["--sampler", "mcmc", "--batch-size", "20"], "needs the vectors of a model"),
         (["--batch-size", "1024"], "set sampling.batch_size to"),
-        (["--plot", "/nowhere/at/all.png"], "no such folder"),
+        (["--plot", "/dev/null/at/all.png"], "cannot make this folder"),
+        (["--plot", "all.foo"], "does not end in .png"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(graph, arguments, message):

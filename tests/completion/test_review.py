@@ -64,6 +64,13 @@ def test_rows_that_were_emptied_are_passed_over_and_quotes_must_close(reviewed, 
         accept(reviewed, tmp_path / "second.nt")
 
 
+def test_a_table_that_nobody_looked_through_writes_nothing(reviewed, tmp_path):
+    reviewed.write_text(reviewed.read_text().replace(";yes", ";").replace(";X", ";"))
+    with pytest.raises(SatkgcError, match=r"no row says yes in column 'accept'; write yes"):
+        accept(reviewed, tmp_path / "out.nt")
+    assert not (tmp_path / "out.nt").exists()
+
+
 def test_bad_places(reviewed, tmp_path):
     with pytest.raises(SatkgcError, match=r"cannot tell the form of 'out\.xlsx'"):
         accept(reviewed, tmp_path / "out.xlsx")

@@ -93,6 +93,10 @@ def test_nothing_is_overwritten_unasked_and_nothing_but_a_graph_ever(tmp_path: P
         with pytest.raises(SatkgcError, match=r"not a graph in binary form, .*; choose another name"):
             graph.save(tmp_path / "mine", overwrite=overwrite)
     assert (tmp_path / "mine" / "letter.txt").read_text() == "keep me"
+    (tmp_path / "graph" / "config.json").write_text("keep me")
+    with pytest.raises(SatkgcError, match=r"beside the graph there is config\.json, .*; move that away"):
+        graph.save(tmp_path / "graph", overwrite=True)
+    assert (tmp_path / "graph" / "config.json").read_text() == "keep me"
 
 
 @pytest.mark.parametrize("limit", [100, 2000, 20_000])

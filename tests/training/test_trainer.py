@@ -148,6 +148,15 @@ def test_files_of_other_names_may_lie_in_a_run_folder(settings, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} <= known  # or something could be written over
 
 
+def test_the_folder_of_a_graph_is_no_run_folder(settings, tmp_path):
+    graph = small_graph().save(tmp_path / "graph")
+    before = sorted(path.name for path in (tmp_path / "graph").iterdir())
+    for resume in (False, True):
+        with pytest.raises(SatkgcError, match="this folder holds a graph; choose another --out"):
+            train(graph, out=tmp_path / "graph", overrides=settings, resume=resume)
+    assert sorted(path.name for path in (tmp_path / "graph").iterdir()) == before
+
+
 def test_what_a_start_left_that_was_killed_is_written_over(settings, tmp_path):
     small_graph(seed=1).save(tmp_path / "graph")
     (tmp_path / ".graph.partial-12").mkdir()
@@ -194,7 +203,7 @@ def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
     assert (tmp_path / "checkpoints" / "step-00000001").is_dir()
     assert not run.finished
     said = CliRunner().invoke(app, ["evaluate", str(tmp_path), "--device", "cpu"])
-    assert "is not finished" in said.stderr
+    assert "is not finished: the weights are the latest so far" in said.stderr
     limited = settings | {"training.max_minutes": 1e-9}
     assignments = [part for name, value in limited.items() for part in ("--set", f"{name}={value}")]
     command = ["train", str(tmp_path / "graph"), "--out", str(tmp_path), "--resume", *assignments]

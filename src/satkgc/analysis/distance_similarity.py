@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from satkgc.analysis.hops import blocks_of_hops, choose_sources
+from satkgc.errors import SatkgcError
 from satkgc.evaluation.exact import FloatArray
 from satkgc.kg import KnowledgeGraph
 
@@ -42,7 +43,10 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
-    kg, towers, texts = open_run(parser.parse_args().run)
+    try:
+        kg, towers, texts = open_run(parser.parse_args().run)
+    except SatkgcError as error:
+        parser.exit(2, f"error: {error}\n")
     means = distance_similarity(kg, entity_vectors(kg, towers, texts))
     print(json.dumps({str(hops): float(mean) for hops, mean in enumerate(means, 1) if not np.isnan(mean)}))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from satkgc.analysis.false_positives import Questions, false_positives
 from satkgc.encoder import Towers
+from satkgc.errors import SatkgcError
 from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.slices import known_answers
 from satkgc.kg import KnowledgeGraph
@@ -92,7 +93,10 @@ def main(doc: str | None, analyse: Callable[[KnowledgeGraph, Iterable[tuple[int,
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--plot", type=Path, help="a picture to draw")
     options = parser.parse_args()
-    figures = {run.name: analyse(*wrong_answers(run, options.split, options.device)) for run in options.runs}
+    try:
+        figures = {run.name: analyse(*wrong_answers(run, options.split, options.device)) for run in options.runs}
+    except SatkgcError as error:
+        parser.exit(2, f"error: {error}\n")
     print(json.dumps({run: dict(zip(bars.groups, bars.ratio.tolist(), strict=True)) for run, bars in figures.items()}))
     if options.plot:
         draw(figures, title, options.plot)

@@ -83,11 +83,11 @@ def complete(
 
     [bold]Examples[/]
 
-      satkgc complete runs/demo --head dog.n.01 --relation hypernym
+      satkgc complete runs/demo --head happy.a.01 --relation also_see
 
       satkgc complete runs/demo --relation hypernym --tail "animal" --k 5 --drop-known --json
 
-      satkgc complete runs/demo --head dog.n.01 --tail canine.n.02
+      satkgc complete runs/demo --head cold.a.01 --tail hot.a.01
 
       satkgc complete runs/demo --new-name "robot dog" --new-description "a toy that barks" --relation hypernym
 
@@ -207,7 +207,7 @@ def propose(
 
       satkgc propose runs/demo missing.tsv --n 500
 
-      satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.8
+      satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.6
 
       satkgc propose runs/demo missing.csv --typed --without also_see
     """
@@ -268,12 +268,17 @@ def prepare(
     """
     from satkgc.completion import Completer
 
+    note_unfinished(run)
     facts = Completer.prepare(run, device, index.value)
     if as_json:
         print(json.dumps(facts, indent=1))
     else:
         for name, value in facts.items():
-            typer.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}")
+            typer.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {_short(value)}")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _fact(text: str) -> Any:

@@ -61,7 +61,7 @@ def evaluate(
     opened = Run.load(run)
     note_unfinished(run)
     if ranks is not None:
-        ready(ranks)
+        ready(ranks, ".parquet")
     changes = {**_candidates(candidates), **_rerank(rerank), "ties": ties, "memory_mib": memory_mib}
     config = replace(opened.config.evaluation, **{name: value for name, value in changes.items() if value is not None})
     report = opened.evaluate(split, config, device=device, progress=True)

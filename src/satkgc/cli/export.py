@@ -43,8 +43,10 @@ def export(
 
       satkgc export runs/demo demo-vectors --format parquet
     """
+    from satkgc.cli.notes import note_unfinished
     from satkgc.completion.export import export as write
 
+    note_unfinished(run)
     facts = write(run, format.value, out)
     if as_json:
         print(json.dumps(facts))

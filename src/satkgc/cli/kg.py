@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from satkgc.output import ready
 
 kg = typer.Typer(help="Read graphs, look at them, and fetch the benchmarks.", no_args_is_help=True)
 
@@ -143,6 +147,8 @@ def inspect_(
     from satkgc.kg.inspect import inspect as look
     from satkgc.kg.plot import plot_degrees
 
+    if plot is not None:
+        ready(plot, ".png")
     with _status(f"Reading {source}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
         if graph.path is not None:
@@ -205,10 +211,25 @@ def get(
         typer.echo(f"{folder}: train.tsv, valid.tsv, test.tsv, entities.tsv, relations.tsv")
 
 
-def _status(text: str) -> Any:
+@contextmanager
+def _status(text: str) -> Iterator[None]:
+    """What is being done: at once on a terminal, elsewhere when it takes long."""
     from rich.console import Console
 
-    return Console(stderr=True).status(text)  # shows nothing where there is no terminal
+    from satkgc.progress import FIRST
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status(text):
+            yield
+        return
+    timer = threading.Timer(FIRST, lambda: typer.echo(f"{text} …", err=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def register(app: typer.Typer) -> None:

@@ -12,7 +12,8 @@ def note_unfinished(run: Path) -> None:
     from satkgc.training import Run
 
     opened = Run.load(run)
-    if opened.log() and not opened.finished:
+    if (log := opened.log()) and not opened.finished:
+        which = "best" if any("validation" in record for record in log) else "latest"
         typer.echo(
-            f"{run} is not finished: the weights are the best so far; `satkgc train … --resume` goes on", err=True
+            f"{run} is not finished: the weights are the {which} so far; `satkgc train … --resume` goes on", err=True
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from satkgc.errors import SatkgcError
+from satkgc.output import ready
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,7 +39,9 @@ def sample(
     epoch_rule: Annotated[
         str, typer.Option(help="Steps of an epoch: paper, |T|/|B|, or authors, twice as many.")
     ] = "paper",
-    distances: Annotated[str, typer.Option(help="graph (exact), subgraph (inside the walk's) or none.")] = "graph",
+    distances: Annotated[
+        str, typer.Option(help="graph (exact), subgraph (inside the walk's), pairs or none.")
+    ] = "graph",
     seed: Annotated[int, typer.Option(help="The same seed draws the same batches.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the visits into this picture.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -62,8 +64,8 @@ def sample(
     from satkgc.sampling.figure import plot_occurrences
     from satkgc.sampling.occurrences import Occurrences
 
-    if plot is not None and not plot.absolute().parent.is_dir():
-        raise SatkgcError("no such folder", where=plot.absolute().parent, remedy="make it, or write elsewhere")
+    if plot is not None:
+        ready(plot, ".png")
     configs = {
         name: SamplingConfig(
             sampler=name,  # type: ignore[arg-type]

@@ -60,6 +60,8 @@ def train(
         if not equals:
             raise SatkgcError(f"--set {assignment!r} has no value", remedy="write it as name=value")
         overrides[name.strip()] = value.strip()
+    if steps is not None and epochs is not None:
+        raise SatkgcError("--steps and --epochs at once", remedy="give one of them")
     overrides |= {"training.steps": steps} if steps is not None else {}
     overrides |= {"training.epochs": epochs} if epochs is not None else {}
     overrides |= {"training.seed": seed} if seed is not None else {}

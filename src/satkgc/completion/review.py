@@ -25,6 +25,9 @@ def accept(reviewed: Path, out: Path, column: str = ACCEPT) -> tuple[int, int]:
         raise SatkgcError("cannot tell the form of this table", where=reviewed, remedy="end its name in .tsv or .csv")
     rows = list(_rows(reviewed, column))
     accepted = [row for row, yes in rows if yes]
+    if not accepted:
+        remedy = "write yes where a triple is right, and save it"
+        raise SatkgcError(f"no row says yes in column {column!r}", where=reviewed, remedy=remedy)
     return write_triples(out, [accepted]), len(rows)
 
 

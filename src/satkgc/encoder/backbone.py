@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
+from logging import CRITICAL, getLogger
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,19 @@ def sha256(path: Path) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Load a model without being told that it lacks a pooler or has a language-model head: neither is used."""
-    before = logging.get_verbosity()
+    """Load a model without being told that it lacks a pooler or has a language-model head: neither is used.
+
+    Nor how often the hub was tried: that it cannot be reached is said once, by us.
+    """
+    before, hub = logging.get_verbosity(), getLogger("huggingface_hub")
+    level = hub.level
     logging.set_verbosity_error()
+    hub.setLevel(CRITICAL)
     try:
         yield
     finally:
         logging.set_verbosity(before)
+        hub.setLevel(level)
 
 
 def load_model(source: str, config: EncoderConfig) -> Any:
@@ -59,7 +66,8 @@ def load_tokenizer(source: str, config: EncoderConfig) -> Any:
     """The tokenizer that belongs to a model."""
     place, revision = _place(source, config)
     try:
-        return AutoTokenizer.from_pretrained(place, revision=revision)
+        with quiet():
+            return AutoTokenizer.from_pretrained(place, revision=revision)
     except Exception as error:
         raise _unusable("tokenizer", source, place, error) from error
 

@@ -124,6 +124,18 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
         )
     if not overwrite:
         raise SatkgcError("the output exists already", where=folder, remedy="use --force or another folder")
+    if foreign := _foreign(folder):
+        what = f"beside the graph there is {min(foreign)}, so it is not overwritten"
+        raise SatkgcError(what, where=folder, remedy="move that away, or choose another name")
+
+
+def _foreign(folder: Path) -> set[str]:
+    """What a folder holds beside the files of its graph; of a graph that is damaged nobody can tell."""
+    try:
+        ours = _read_meta(folder)["files"].keys() | {META}
+    except SatkgcError:
+        return set()
+    return {path.name for path in folder.iterdir()} - ours
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import KnowledgeGraph, binary
 from satkgc.text import Texts
 from satkgc.training.batches import Batches, FrozenVectors
 from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints, is_full
@@ -147,6 +147,8 @@ def _begun(folder: Path) -> Run | None:
 def _refuse_foreign(folder: Path) -> None:
     """Files of somebody else's are not written over; what a start that was killed has left is ours."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if binary.is_folder(folder):
+        raise SatkgcError("this folder holds a graph", where=folder, remedy="choose another --out")
     ours = {"graph"} if ".lock" in names else set()  # the lock is the first that a start writes
     foreign = sorted(names & WRITTEN - ours)
     if foreign and "config.json" not in names:
@@ -197,7 +199,9 @@ def _train(run: Run, own: Own, ranks: Ranks, display: Display) -> str | None:
         if stopped is None:
             stopped = _finish(run, parts)
         if stopped is not None:
-            display.say(f"stopped at step {state.step} of {steps} ({stopped}); it goes on with --resume, or resume=True")
+            display.say(
+                f"stopped at step {state.step} of {steps} ({stopped}); it goes on with --resume, or resume=True"
+            )
     ranks.any(False)  # nobody leaves before the files are written
     return stopped
 
