@@ -15,6 +15,7 @@ from satkgc.completion import Completer
 from satkgc.completion.prepare import calibrate, is_prepared, sample_queries
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
+from satkgc.text import Texts
 
 pytest_plugins = ["world"]
 
@@ -38,6 +39,23 @@ def test_it_is_made_once(run_copy):
     Completer.load(run_copy)
     assert (run_copy / "index" / "entities.npy").stat().st_mtime_ns > before
     assert (run_copy / "index" / "index.json").exists()
+
+
+def test_texts_are_tokenised_once(run_copy, completer, monkeypatch):
+    assert completer.asker.texts.tokens.texts.ids.size
+    monkeypatch.setattr(Texts, "_entity_tokens", lambda *_: 1 / 0)
+    again = Completer.load(run_copy)
+    asked = again.asker.texts.queries([3, 5, 7], [0, 1, 2])
+    whole = completer.asker.texts.queries([3, 5, 7], [0, 1, 2])
+    assert asked.ids.tolist() == whole.ids.tolist()
+    assert again.tails("Q3", "near") == completer.tails("Q3", "near")
+    monkeypatch.undo()
+    file = run_copy / "index" / "texts.safetensors"
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(SatkgcError, match=r"the index is damaged \(texts\.safetensors: .*\); make it anew with"):
+        Completer.load(run_copy)
+    file.unlink()  # as an earlier version left it
+    assert Completer.load(run_copy).tails("Q3", "near") == completer.tails("Q3", "near")
 
 
 def test_half_an_index_is_none(run_copy, monkeypatch):

@@ -23,7 +23,14 @@ from satkgc.completion.answer import (
 from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker
 from satkgc.completion.evidence import find_evidence
-from satkgc.completion.prepare import IndexKind, index_checksum, is_prepared, open_prepared, prepare
+from satkgc.completion.prepare import (
+    IndexKind,
+    index_checksum,
+    is_prepared,
+    open_prepared,
+    prepare,
+    stored_tokens,
+)
 from satkgc.completion.propose import propose
 from satkgc.completion.weigh import COMPETING
 from satkgc.errors import SatkgcError
@@ -44,8 +51,10 @@ class Completer:
         """Open a run folder; what it needs to answer is made on the first call and kept in it."""
         loaded = Run.load(run)
         towers = loaded.towers(find_device(device))
-        parts = loaded.folder, loaded.kg, towers, loaded.texts(towers)
-        return cls(open_prepared(*parts) if is_prepared(loaded.folder) else prepare(*parts), loaded.folder)
+        ready = is_prepared(loaded.folder)
+        texts = loaded.texts(towers, stored_tokens(loaded.folder) if ready else None)
+        made = (open_prepared if ready else prepare)(loaded.folder, loaded.kg, towers, texts)
+        return cls(made, loaded.folder)
 
     @classmethod
     def prepare(cls, run: str | Path, device: str = "cpu", index: IndexKind = "exact") -> dict[str, Any]:

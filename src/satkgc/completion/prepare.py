@@ -28,7 +28,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
 from satkgc.progress import progress_bar
-from satkgc.text import Texts
+from satkgc.text import Texts, Tokens
 
 FORMAT = 1
 CHUNK = 1024  # entities encoded before they are written
@@ -42,6 +42,7 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
     folder.mkdir(exist_ok=True)
     (folder / "index.json").unlink(missing_ok=True)  # it is written last: a folder without it is not ready
     belongs = _belongs_to(run, kg, towers)
+    texts.tokens.save(folder / "texts.safetensors")
     _encode_entities(kg, towers, texts, folder / "entities.npy", belongs)
     vectors = Vectors.open(folder / "entities.npy")
     search = EntitySearch.build(kg.entities, kg.adjacency.degree)
@@ -76,11 +77,19 @@ def index_checksum(run: Path) -> str:
     return str(_facts(run / "index" / "index.json").get("model"))
 
 
+def stored_tokens(run: Path) -> Tokens | None:
+    """The tokens of the run's texts, as `prepare` kept them; earlier versions did not."""
+    file = run / "index" / "texts.safetensors"
+    try:
+        return Tokens.open(file) if file.exists() else None
+    except (OSError, ValueError) as error:
+        raise _damaged(run, error) from error
+
+
 def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -> Asker:
     """Open what `prepare` wrote, if it belongs to this run's model and graph."""
     folder = run / "index"
     facts = _facts(folder / "index.json")
-    anew = f"make it anew with `satkgc prepare {run}`"
     stored = run / "calibration.json"
     try:
         vectors = Vectors.open(folder / "entities.npy")
@@ -88,13 +97,13 @@ def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -
         if facts.get("calibrated") and not stored.is_file():
             raise FileNotFoundError(f"no {stored.name}")
     except (OSError, ValueError) as error:
-        raise SatkgcError(f"the index is damaged ({error})", where=folder, remedy=anew) from error
+        raise _damaged(run, error) from error
     wrong = [name for name, value in _belongs_to(run, kg, towers).items() if facts.get(name) != value]
     if wrong or vectors.parts[0].shape != (kg.num_entities, towers.dim):
         raise SatkgcError(
             f"the index does not belong to this run's {'model' if 'model' in wrong else 'graph'}",
             where=folder,
-            remedy=anew,
+            remedy=f"make it anew with `satkgc prepare {run}`",
         )
     index: Index = ExactIndex(vectors, str(towers.device))
     if facts.get("kind") == "faiss":
@@ -166,6 +175,11 @@ def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Pat
     del rows
     with suppress(FileNotFoundError):  # another process that did the same was there first
         os.replace(part, file)
+
+
+def _damaged(run: Path, error: Exception) -> SatkgcError:
+    remedy = f"make it anew with `satkgc prepare {run}`"
+    return SatkgcError(f"the index is damaged ({error})", where=run / "index", remedy=remedy)
 
 
 def _belongs_to(run: Path, kg: KnowledgeGraph, towers: Towers) -> dict[str, Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
@@ -38,6 +43,32 @@ class _Ragged:
     ptr: Int64
 
 
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """What is tokenised of a graph's entities. It is made of graph, tokenizer and settings alone, so it can be kept."""
+
+    texts: _Ragged
+    names: _Ragged  # none, where texts name no neighbours
+    lists: Any  # (E,) bool: whether an entity's text names neighbours
+
+    def save(self, file: Path) -> None:
+        """Write it, all or nothing."""
+        part = file.with_name(f"{file.name}.{uuid4().hex}.part")  # another process may do the same
+        arrays = {"text_ids": self.texts.ids, "text_ptr": self.texts.ptr, "lists": self.lists}
+        save_file(arrays | {"name_ids": self.names.ids, "name_ptr": self.names.ptr}, part)
+        os.replace(part, file)
+
+    @classmethod
+    def open(cls, file: Path) -> Tokens:
+        """What `save` wrote."""
+        try:
+            read = load_file(file)
+            texts, names = (_Ragged(read[f"{kind}_ids"], read[f"{kind}_ptr"]) for kind in ("text", "name"))
+            return cls(texts, names, read["lists"])
+        except (SafetensorError, KeyError) as error:
+            raise ValueError(f"{file.name}: {error}") from error
+
+
 class Texts:
     """Texts of a graph's entities, names and directed relations as tokens, and the batches made of them.
 
@@ -46,37 +77,23 @@ class Texts:
     Rows that are `bare` list none.
     """
 
-    def __init__(self, kg: KnowledgeGraph, tokenizer: Any, config: TextConfig | None = None) -> None:
+    def __init__(
+        self, kg: KnowledgeGraph, tokenizer: Any, config: TextConfig | None = None, tokens: Tokens | None = None
+    ) -> None:
         self.config = config = config or TextConfig()
         self.tokenizer = tokenizer
         self.num_relations = kg.num_relations
         self._one, self._two = Template.learn(tokenizer, pair=False), Template.learn(tokenizer, pair=True)
         self._has_types = "token_type_ids" in tokenizer.model_input_names
-        with progress_bar() as progress:
-            kinds = 1 + (config.neighbours > 0) + config.reads_whole
-            task = progress.add_task("tokenising", total=kg.num_entities * kinds)
-
-            def counted(texts: Iterable[str]) -> Iterator[str]:
-                for text in texts:
-                    yield text
-                    progress.advance(task)
-
-            texts = self._entity_texts(kg.entities)
-            if config.reads_whole:  # texts that no neighbours follow come after the others
-                texts = chain(texts, self._entity_texts(kg.entities, whole=True))
-            self._texts = self._tokenise(counted(texts))
-            # A name among others follows a space, which some tokenizers make part of the token.
-            names = (f" {name.strip()}" for name in _strings(kg.entities.names)) if config.neighbours else ()
-            self._names = self._tokenise(counted(names))
         worded = _directed(kg.relations, lambda id, name, inverse: relation_text(id, name, config, inverse))
         self._relations = self._tokenise(worded, cut=False)
         self._label_words = _directed(kg.relations, relation_label) if config.neighbour_relations else []
         self._labels = self._tokenise(f" {label}" for label in self._label_words)
         self._marks = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
-        short = np.fromiter(map(config.names_neighbours, _strings(kg.entities.descriptions)), np.bool_)
-        self._lists = short & _accompanied(self._neighbours, kg.num_entities)
         self._check_relations(kg.relations)
+        self.tokens = tokens or self._entity_tokens(kg)
+        self._texts, self._names, self._lists = self.tokens.texts, self.tokens.names, self.tokens.lists
 
     def queries(
         self, entities: Any, directed: Any, without: Any = None, by: Any = None, bare: Any = None
@@ -106,6 +123,27 @@ class Texts:
     def new_entity(self, name: str, description: str = "", near: Near = ()) -> TokenBatch:
         """The text of one entity the graph never had."""
         return self.new_entities([(name, description)], near=[near])
+
+    def _entity_tokens(self, kg: KnowledgeGraph) -> Tokens:
+        config, entities = self.config, kg.entities
+        with progress_bar() as progress:
+            kinds = 1 + (config.neighbours > 0) + config.reads_whole
+            task = progress.add_task("tokenising", total=kg.num_entities * kinds)
+
+            def counted(texts: Iterable[str]) -> Iterator[str]:
+                for text in texts:
+                    yield text
+                    progress.advance(task)
+
+            texts = self._entity_texts(entities)
+            if config.reads_whole:  # texts that no neighbours follow come after the others
+                texts = chain(texts, self._entity_texts(entities, whole=True))
+            tokenised = self._tokenise(counted(texts))
+            # A name among others follows a space, which some tokenizers make part of the token.
+            names = (f" {name.strip()}" for name in _strings(entities.names)) if config.neighbours else ()
+            named = self._tokenise(counted(names))
+        short = np.fromiter(map(config.names_neighbours, _strings(entities.descriptions)), np.bool_)
+        return Tokens(tokenised, named, short & _accompanied(self._neighbours, kg.num_entities))
 
     def _of_graph(self, entities: Any, directed: Any, without: Any, by: Any, bare: Any) -> TokenBatch:
         entities = np.array(entities, np.int32)

@@ -22,7 +22,7 @@ from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
-from satkgc.text import Texts
+from satkgc.text import Texts, Tokens
 from satkgc.training.config import Config
 from satkgc.training.log import Record, read_log
 from satkgc.training.ranks import Ranks
@@ -110,9 +110,9 @@ class Run:
             raise SatkgcError("this run has no model yet", where=self.folder, remedy="finish it with --resume")
         return Towers.load(self.folder / "model", device, **overrides)
 
-    def texts(self, towers: Towers | None = None) -> Texts:
-        """The graph's texts as the model reads them."""
-        return Texts(self.kg, (towers or self.towers()).tokenizer, self.config.text)
+    def texts(self, towers: Towers | None = None, tokens: Tokens | None = None) -> Texts:
+        """The graph's texts as the model reads them; `tokens` of the same run spare making them again."""
+        return Texts(self.kg, (towers or self.towers()).tokenizer, self.config.text, tokens)
 
     def evaluate(
         self,
