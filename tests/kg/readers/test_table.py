@@ -156,6 +156,17 @@ def test_columns_taken_by_position_are_told(tmp_path: Path, caplog: pytest.LogCa
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize("middle", ["relation", "Predicate"])
+def test_a_relation_in_the_middle_is_a_header_whatever_the_ends_are_called(tmp_path: Path, middle: str) -> None:
+    (tmp_path / "t.csv").write_text(f"film,{middle},other\na,r,b\n")
+    with pytest.raises(
+        SatkgcError, match=r"which column is the head\?; name it \(--head NAME\); it has the columns 'film'"
+    ):
+        read(tmp_path / "t.csv", ReadOptions(split="none"))
+    kg = read(tmp_path / "t.csv", ReadOptions(split="none", head="0", tail="2"))
+    assert forms.said(kg).splits["train"] == [("a", "r", "b")]
+
+
 def test_a_listing_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("entity\tisa\ta\n")
     (tmp_path / "e.tsv").write_text("entity\tan entity\tEntity\na\tAnn\t\n")  # the first id is a usual column name

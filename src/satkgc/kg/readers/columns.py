@@ -37,11 +37,16 @@ Columns = dict[str, int | None]
 
 
 def is_header(row: Sequence[str], given: Mapping[str, str | None]) -> bool:
-    """Whether a first row names columns: it has one that was given, one of Neo4j's, or usual ones for two roles."""
+    """Whether a first row names columns: it has one that was given, one of Neo4j's, or usual ones for two roles.
+
+    Where triples have "relation" in the middle, that alone is enough: no relation is called so.
+    """
     positions = _positions(row, given)
     if any(name in row for name in given.values() if name not in positions):
         return True
     if any(_plain(name) in SURE for name in row):
+        return True
+    if "head" in given and len(row) == 3 and _plain(row[1]) in ("relation", "predicate"):
         return True
     return sum(_usual(role, row) is not None for role in given) >= min(2, len(row))
 
