@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from satkgc.errors import SatkgcError
 from satkgc.kg.readers import ReadOptions, read
 
 EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
