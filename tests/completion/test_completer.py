@@ -221,6 +221,8 @@ def test_facts_are_kept_by_an_added_entity_and_refused_where_they_are_wrong(prep
     assert (seen.relation, seen.direction, seen.id) == ("near", "in", "Q4")
     assert (there.relation, there.direction, there.id) == ("near", "out", id)
     assert completer.entity(id).degree == completer.entity(id).total == completer.entity("Q4").total - before.total == 1
+    whole = completer.entity("Q4", limit=1000).neighbours  # a page at a time they are the same, the added one too
+    assert sum((completer.entity("Q4", 2, at).neighbours for at in range(0, len(whole) + 4, 2)), ()) == whole
     some = (Role("near", "head", f"Q{i}") for i in (4, 5))  # any iterable will do
     assert {a.id for a in completer.tails(NewEntity("x", facts=some), "near", k=91) if a.known} == {"Q4", "Q5"}
     for wrong, message in ((Role("near", "head", "nobody"), "nobody"), (Role("nearr", "head", "Q4"), "nearr")):

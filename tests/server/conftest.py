@@ -58,6 +58,22 @@ def run(tmp_path_factory, tiny_backbone) -> Path:  # type: ignore[no-untyped-def
     return folder
 
 
+@pytest.fixture
+def unprepared(tmp_path, tiny_backbone) -> Path:  # type: ignore[no-untyped-def]
+    """A run whose entities take a while to encode, and are not encoded yet."""
+    folder, config = tmp_path / "large", Config(encoder=EncoderConfig(backbone=str(tiny_backbone)))
+    names = pa.array([f"entity {i}" for i in range(40_000)])
+    kg = KnowledgeGraph.from_arrays(
+        "large",
+        Vocabulary.build("entity", names, names, names),
+        Vocabulary.build("relation", pa.array(["r"]), pa.array(["r"]), pa.array([""])),
+        [(i, 0, i + 1) for i in range(39_999)],
+    )
+    Run.create(folder, config, kg, "made up")
+    Towers.create(config.encoder).save(folder / "model")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def completer(run) -> Completer:  # type: ignore[no-untyped-def]
     """The run, opened."""

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from running import CLIENT, running
 
+from satkgc.errors import SatkgcError
 from satkgc.server.app import create_app
 from satkgc.server.settings import MAX_BODY, MAX_DESCRIPTION, MAX_K, MAX_QUESTIONS, Settings
 
@@ -118,6 +119,55 @@ def test_no_text_makes_the_service_fail(url: str, text: str) -> None:
     assert answer.status_code == (200 if text.strip() else 422)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "error"),
+    [
+        ("complete", b'{"head": 5, "relation": "hypernym"}', "head: give an id or a name as text, or {"),
+        ("complete", b'{"head": {"name": " "}, "relation": "hypernym"}', "head.name: it is blank; give a name"),
+        ("complete", b'{"head": {"names": "x"}, "relation": "hypernym"}', "head.name: it is missing; give it"),
+        ("complete", b'{"head": "", "relation": "hypernym"}', "head: it is empty; give at least one character"),
+        ("complete", b'{"head": "dog", "relation": 5}', "relation: give it as text"),
+        ("complete", b'{"head": "dog", "relation": "r", "K": 5}', "K: there is no such field; leave it out"),
+        ("batch", b'{"questions": [{"head": 5, "relation": "x"}]}', "questions.0.head: give an id or a name as text"),
+        ("batch", b'{"questions": ["dog"]}', "questions.0: give an object"),
+        ("complete", b'["dog"]', "body: give an object"),
+        ("complete", b"", "there is no body; send an object of JSON"),
+        ("complete", b"null", "body: give an object"),
+        ("complete", b'{"head": "\xff"}', "the body cannot be read: it is not UTF-8; send it"),
+        ("complete", b"[" * 100_000, "the body cannot be read: it is nested too deeply; send"),
+        ("complete", b'{"k": ' + b"9" * 6_000 + b"}", "the body cannot be read: it has a number of too many digits"),
+    ],
+)
+def test_an_error_is_worded_for_people(url: str, path: str, body: bytes, error: str) -> None:
+    answer = CLIENT.post(f"{url}/api/v1/{path}", content=body, headers=JSON)
+    assert answer.json()["error"].startswith(error)
+    assert answer.status_code in (400, 422)
+
+
+@pytest.mark.parametrize("path", ["entity?id=dog&limits=3", "entities?q=dog&offset=1", "relations?limit=1", "info?x"])
+def test_a_parameter_that_a_path_does_not_have_is_refused(url: str, path: str) -> None:
+    answer = CLIENT.get(f"{url}/api/v1/{path}")
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("unknown parameter '")
+
+
+def test_a_path_with_a_slash_behind_it_is_no_other_path(url: str) -> None:
+    assert CLIENT.get(f"{url}/api/v1/relations/").status_code == 404  # no redirect, which forgets a proxy's prefix
+
+
+@pytest.mark.parametrize(
+    ("path", "cache"),
+    [("/", "no-cache"), ("/static/app.js", "no-cache"), ("/health", "no-store"), ("/api/v1/relations", "no-store")],
+)
+def test_what_may_be_kept_is_asked_for_again(url: str, path: str, cache: str) -> None:
+    assert CLIENT.get(url + path).headers["cache-control"] == cache
+
+
+def test_health_can_be_asked_for_without_its_body(url: str) -> None:
+    answer = CLIENT.head(f"{url}/health")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
 @pytest.mark.parametrize("path", ["/", "/static/app.js", "/health", "/metrics", "/api/v1/relations", "/nowhere"])
 def test_every_answer_carries_the_security_headers(url: str, path: str) -> None:
     headers = CLIENT.get(url + path).headers
@@ -130,8 +180,8 @@ def test_every_answer_carries_the_security_headers(url: str, path: str) -> None:
 
 
 def test_the_token_is_asked_for_and_the_page_and_health_are_not_behind_it(completer) -> None:  # type: ignore[no-untyped-def]
-    with running(create_app(lambda: completer, Settings(token="geheim-ω"))) as url:
-        for headers in ({}, {"authorization": "Bearer geheim"}, {"authorization": "Basic geheim-ω".encode()}):
+    with running(create_app(lambda: completer, Settings(token="geheim-!"))) as url:
+        for headers in ({}, {"authorization": "Bearer geheim"}, {"authorization": "Basic geheim-!"}):
             for answer in (
                 CLIENT.get(f"{url}/api/v1/relations", headers=headers),
                 CLIENT.post(f"{url}/api/v1/complete", json=ASK, headers=headers),
@@ -141,7 +191,7 @@ def test_the_token_is_asked_for_and_the_page_and_health_are_not_behind_it(comple
                 assert answer.status_code == 401
                 assert answer.headers["www-authenticate"] == "Bearer"
                 assert list(answer.json()) == ["error"]
-        right = {"authorization": "Bearer geheim-ω".encode()}
+        right = {"authorization": "Bearer geheim-!"}
         assert CLIENT.get(f"{url}/api/v1/relations", headers=right).status_code == 200
         assert CLIENT.get(f"{url}/metrics", headers=right).status_code == 200
         assert CLIENT.get(f"{url}/").status_code == CLIENT.get(f"{url}/health").status_code == 200
@@ -150,6 +200,29 @@ def test_the_token_is_asked_for_and_the_page_and_health_are_not_behind_it(comple
 def test_without_a_token_only_local_names_are_answered(url: str) -> None:
     for host, status in (("localhost", 200), ("127.0.0.1:99", 200), ("[::1]:8", 200), ("evil.example", 421), ("", 421)):
         assert CLIENT.get(f"{url}/api/v1/relations", headers={"host": host}).status_code == status
+
+
+def test_names_that_a_proxy_passes_on_are_answered_where_they_are_allowed(completer) -> None:  # type: ignore[no-untyped-def]
+    with running(create_app(lambda: completer, Settings(names=("KG.example.org", "other.example")))) as url:
+        for host, status in (
+            ("kg.example.org", 200),
+            ("Other.Example:443", 200),
+            ("localhost", 200),
+            ("example.org", 421),
+        ):
+            assert CLIENT.get(f"{url}/api/v1/relations", headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize("wrong", [{"token": ""}, {"token": " "}, {"token": "geheim-ω"}, {"token": "a\nb"}])
+def test_a_token_that_nobody_could_send_is_refused(wrong: dict) -> None:
+    with pytest.raises(SatkgcError, match="token"):
+        Settings(**wrong)
+
+
+@pytest.mark.parametrize("name", ["", "https://kg.example.org", "kg.example.org:443", "a b"])
+def test_what_is_no_name_of_a_host_is_refused(name: str) -> None:
+    with pytest.raises(SatkgcError, match="no name of a host"):
+        Settings(names=(name,))
 
 
 def test_requests_are_counted_by_route_and_made_up_ones_share_a_label(url: str) -> None:

@@ -11,22 +11,28 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import httpx
 from running import CLIENT, running, until
 
+from satkgc.completion import Completer, Question
 from satkgc.server.app import create_app
+from satkgc.server.run import _open
 
 COMMAND = [sys.executable, "-m", "satkgc", "serve"]
+Serving = tuple[subprocess.Popen[str], str]
+
+
+def process(run: Path, *options: str, **environment: str) -> AbstractContextManager[Serving]:
+    """The command in its own process, and the address that it prints."""
+    return started([*COMMAND, str(run), "--port", "0", *options], environment)
 
 
 @contextmanager
-def process(run: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command in its own process, and the address that it prints."""
+def started(command: list[str], environment: dict[str, str]) -> Iterator[Serving]:
     env = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    command = [*COMMAND, str(run), "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as server:
         try:
             assert server.stdout is not None
@@ -38,8 +44,9 @@ def process(run: Path, *options: str, **environment: str) -> Iterator[tuple[subp
             server.kill()
 
 
-def refusal(*arguments: object) -> str:
-    done = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+def refusal(*arguments: object, **environment: str) -> str:
+    env = {**os.environ, **environment}
+    done = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1, done.stderr
@@ -113,6 +120,59 @@ def test_a_run_that_cannot_be_loaded_ends_the_command_with_its_reason(run: Path,
     assert done.returncode == 2
     assert "no model" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_an_empty_token_is_refused_instead_of_serving_openly(run: Path) -> None:
+    assert "the token is empty" in refusal(run, "--token", "")
+    assert "the token is empty" in refusal(run, SATKGC_TOKEN="")
+
+
+def test_requests_are_logged_and_other_names_answered_where_asked_for(run: Path) -> None:
+    for options, lines, status in ((["--access-log", "--allow-host", "kg.example"], 1, 200), ([], 0, 421)):
+        with process(run, *options) as (server, url):
+            assert CLIENT.get(f"{url}/", headers={"host": "kg.example"}).status_code == status
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(60) == 0
+            assert server.stdout is not None
+            assert server.stdout.read().count(f'"GET / HTTP/1.1" {status}') == lines
+
+
+def test_a_run_without_an_index_says_what_it_does_and_ends_on_sigterm_meanwhile(unprepared: Path) -> None:
+    with process(unprepared) as (server, url):
+        until(lambda: CLIENT.get(f"{url}/health").json().get("doing", "").startswith("encoding the entities, "))
+        error = CLIENT.get(f"{url}/api/v1/relations").json()["error"]
+        assert error.startswith("the model is still loading (encoding the entities, ")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+        assert server.stderr is not None
+        said = server.stderr.read()
+        assert said.startswith("this run has no index yet: its 40,000 entities are encoded first; `satkgc prepare ")
+        assert said.count("\n") == 1
+
+
+def test_sigterm_ends_a_load_that_is_within_torch(run: Path) -> None:
+    program = (
+        "import torch\nfrom pathlib import Path\nfrom satkgc.server import run, settings\n"
+        "def forever(*arguments):\n"
+        "    square = torch.ones(800, 800)\n"
+        "    while True: square @ square\n"
+        "run._open = forever\n"
+        f"run.serve(Path({str(run)!r}), settings.Settings(port=0))"
+    )
+    with started([sys.executable, "-c", program], {}) as (server, _):
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+
+
+def test_a_question_is_asked_before_anybody_else_can(run: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    asked: list[Question] = []
+    real = Completer.ask
+    monkeypatch.setattr(Completer, "ask", lambda self, questions: asked.extend(questions) or real(self, questions))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    _open(run, lambda doing: None)
+    assert len(asked) == 1
 
 
 def test_a_taken_port_is_one_line(run: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,12 @@ def serve(
     run: Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.")],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 opens it to the network.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8321,
-    token: Annotated[str, typer.Option(envvar="SATKGC_TOKEN", help="Ask API requests for this token.")] = "",
+    token: Annotated[str | None, typer.Option(envvar="SATKGC_TOKEN", help="Ask API requests for this token.")] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Answer to this name of the host too, which a proxy passes on; repeatable."),
+    ] = None,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Print a line for every request.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     batching: Annotated[bool, typer.Option(help="Answer concurrent questions with one pass of the model.")] = True,
 ) -> None:
@@ -40,7 +46,9 @@ def serve(
         if (error.name or "").partition(".")[0] in {"fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette"}:
             raise SatkgcError("the service needs FastAPI and uvicorn", remedy="pip install 'satkgc[serve]'") from None
         raise
+    if token is None:
+        token = os.environ.get("SATKGC_TOKEN")  # typer takes an empty one for none
+    settings = Settings(host, port, token and token.strip(), names=tuple(allow_host or ()), access_log=access_log)
     with suppress(SatkgcError):  # what is no run the service refuses itself
         note_unfinished(run)
-    settings = Settings(host, port, token.strip() or None)
     server.serve(run, settings if batching else settings.without_batching(), open_page=open_page)

@@ -147,7 +147,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class EntityDetail:
-    """An entity with its neighbours, the first `limit` of `total` triples."""
+    """An entity with its neighbours, some of `total` triples."""
 
     id: str
     name: str

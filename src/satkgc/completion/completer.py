@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,14 +47,14 @@ class Completer:
         self._adding = threading.Lock()
 
     @classmethod
-    def load(cls, run: str | Path, device: str = "cpu") -> Completer:
-        """Open a run folder; what it needs to answer is made on the first call and kept in it."""
+    def load(cls, run: str | Path, device: str = "cpu", told: Callable[[str], None] = lambda doing: None) -> Completer:
+        """Open a run folder; what it needs to answer is made on the first call, tells how far it is, and is kept."""
         loaded = Run.load(run)
         towers = loaded.towers(find_device(device))
-        ready = is_prepared(loaded.folder)
-        texts = loaded.texts(towers, stored_tokens(loaded.folder) if ready else None)
-        made = (open_prepared if ready else prepare)(loaded.folder, loaded.kg, towers, texts)
-        return cls(made, loaded.folder)
+        parts = loaded.folder, loaded.kg, towers
+        if is_prepared(loaded.folder):
+            return cls(open_prepared(*parts, loaded.texts(towers, stored_tokens(loaded.folder))), loaded.folder)
+        return cls(prepare(*parts, loaded.texts(towers), told=told), loaded.folder)
 
     @classmethod
     def prepare(cls, run: str | Path, device: str = "cpu", index: IndexKind = "exact") -> dict[str, Any]:
@@ -133,16 +133,20 @@ class Completer:
         """Entities whose id or name begins with the text or looks like it, best first."""
         return self.asker.names.search(text, limit)
 
-    def entity(self, entity: str, limit: int = 50) -> EntityDetail:
-        """An entity by id or name, with its neighbours in the training graph and by facts of those added since."""
+    def entity(self, entity: str, limit: int = 50, offset: int = 0) -> EntityDetail:
+        """An entity by id or name, with its neighbours in the training graph and by facts of those added since, from
+        the one at `offset` on."""
         names, relations, size = self.asker.names, self.kg.relations, self.kg.num_relations
         index = names.entity(entity)
         shown = names.describe(index)
         edges = self.kg.adjacency.triples_at(index) if index < self.kg.num_entities else np.empty(0, np.int32)
-        found = [(r, t) if h == index else (r + size, h) for h, r, t in self.kg.train[edges[:limit]].tolist()]
+        found = [
+            (r, t) if h == index else (r + size, h)
+            for h, r, t in self.kg.train[edges[offset : offset + limit]].tolist()
+        ]
         late = names.facts(index)
         neighbours = []
-        for directed, other in [*found, *late][:limit]:
+        for directed, other in [*found, *late[max(0, offset - len(edges)) :]][:limit]:
             r = directed % size
             way: Literal["out", "in"] = "out" if directed < size else "in"
             neighbours.append(Neighbour(relations.id(r), relations.name(r), way, names.id(other), names.name(other)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -36,14 +37,21 @@ QUESTIONS = 4000  # validation questions that calibration looks at
 IndexKind = Literal["exact", "faiss"]
 
 
-def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: IndexKind = "exact") -> Asker:
+def prepare(
+    run: Path,
+    kg: KnowledgeGraph,
+    towers: Towers,
+    texts: Texts,
+    kind: IndexKind = "exact",
+    told: Callable[[str], None] = lambda doing: None,
+) -> Asker:
     """Encode all entities, index them and their names, calibrate; everything is written into the run folder."""
     folder = run / "index"
     folder.mkdir(exist_ok=True)
     (folder / "index.json").unlink(missing_ok=True)  # it is written last: a folder without it is not ready
     belongs = _belongs_to(run, kg, towers)
     texts.tokens.save(folder / "texts.safetensors")
-    _encode_entities(kg, towers, texts, folder / "entities.npy", belongs)
+    _encode_entities(kg, towers, texts, folder / "entities.npy", belongs, told)
     vectors = Vectors.open(folder / "entities.npy")
     search = EntitySearch.build(kg.entities, kg.adjacency.degree)
     search.save(folder)
@@ -52,6 +60,7 @@ def prepare(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts, kind: I
         faiss = FaissIndex.build(vectors, asker.encode(sample_queries(kg, kg.train, 1000)))
         faiss.save(folder)
         asker.index = faiss
+    told("fitting the probabilities")
     asker.calibration, asker.joining = calibrate(asker), weigh_relations(asker)
     if asker.calibration is None:
         for name in ("calibration.json", "reliability.png"):
@@ -154,7 +163,14 @@ def _valid_answers(kg: KnowledgeGraph, query: Query) -> Int32:
     return np.setdiff1d(rows[:, 0 if inverse else 2], kg.known_train.answers(entity, directed))
 
 
-def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Path, belongs: dict[str, Any]) -> None:
+def _encode_entities(
+    kg: KnowledgeGraph,
+    towers: Towers,
+    texts: Texts,
+    file: Path,
+    belongs: dict[str, Any],
+    told: Callable[[str], None],
+) -> None:
     """Into a memory-mapped file, a chunk at a time: millions of entities need no more memory than a few, and what one
     that was stopped has written is not encoded again."""
     key = hashlib.sha256(json.dumps(belongs).encode()).hexdigest()[:16]
@@ -167,6 +183,7 @@ def _encode_entities(kg: KnowledgeGraph, towers: Towers, texts: Texts, file: Pat
     with progress_bar() as progress:
         task = progress.add_task("encoding entities", total=kg.num_entities)
         for start in range(0, kg.num_entities, CHUNK):
+            told(f"encoding the entities, {100 * start // kg.num_entities} %")
             stop = min(start + CHUNK, kg.num_entities)
             if not rows[stop - 1].any():  # a vector is never zero
                 rows[start:stop] = towers.encode_entities(texts.entities(np.arange(start, stop)), progress=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Depends, Query, Request
+from fastapi.security import HTTPBearer
 
 from satkgc.completion import Answer, EntityDetail, Evidence
 from satkgc.errors import SatkgcError
@@ -24,52 +24,64 @@ from satkgc.server.schemas import (
     FittingRelations,
     Info,
     Outcome,
-    Problem,
     Relations,
     entity_ref,
+    one_line,
+    problems,
+    suggestions,
 )
 from satkgc.server.service import Service
-from satkgc.server.settings import MAX_ID, MAX_NAME, MAX_NEIGHBOURS
-
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "The body is not JSON"},
-    401: {"model": Problem, "description": "No token, or a wrong one"},
-    404: {"model": Problem, "description": "No entity or relation is called so; some that look like it"},
-    409: {"model": Problem, "description": "Several have this name; the candidates"},
-    413: {"model": Problem, "description": "The body is too large"},
-    422: {"model": Problem, "description": "The request does not fit the schema"},
-    503: {"model": Problem, "description": "Still loading, or more questions than can wait"},
-}
+from satkgc.server.settings import MAX_ID, MAX_NAME, MAX_NEIGHBOURS, MAX_OFFSET
+from satkgc.server.waiting import unless_gone
 
 
 def routes(service: Service) -> APIRouter:
     """The API over one service."""
-    router = APIRouter(prefix="/api/v1", responses=PROBLEMS)
+    settings = service.settings
+    # The gate checks the token; this only puts it into the description.
+    token = [Depends(HTTPBearer(auto_error=False))] if settings.token else []
+    checks = [Depends(_known_parameters), *token]
+    router = APIRouter(prefix="/api/v1", responses=problems(settings, 422, 503), dependencies=checks)
+    names, bodies = problems(settings, 404, 409), problems(settings, 400, 413)
 
-    def submit(ask: AskBody) -> Future[list[Answer]]:
-        service.metrics.questions.labels(ask.asked).inc()
-        return service.batcher.submit(ask.question())
+    async def answers(asks: list[AskBody]) -> list[list[Answer] | BaseException]:
+        # A slice at a time, each one pass of the model: others get in between.
+        outcomes: list[list[Answer] | BaseException] = []
+        for start in range(0, len(asks), settings.batch_size):
+            futures: list[asyncio.Future[list[Answer]]] = []
+            try:
+                for ask in asks[start : start + settings.batch_size]:
+                    service.metrics.questions.labels(ask.asked).inc()
+                    futures.append(asyncio.wrap_future(service.batcher.submit(ask.question())))
+                outcomes += await asyncio.gather(*futures, return_exceptions=True)
+            finally:
+                for future in futures:  # where the queue was full before the slice was in it
+                    future.cancel()
+        return outcomes
 
-    @router.post("/complete", summary="Complete a triple")
-    async def complete(ask: Annotated[AskBody, Body(openapi_examples=examples.COMPLETE)]) -> Answers:
+    @router.post("/complete", summary="Complete a triple", responses={**names, **bodies})
+    async def complete(request: Request, ask: Annotated[AskBody, Body(openapi_examples=examples.COMPLETE)]) -> Answers:
         """Give two of head, relation and tail; get the third, ranked. Entities by id, by name, or as new text."""
-        return Answers(asked=ask.asked, answers=await asyncio.wrap_future(submit(ask)))
+        (outcome,) = await unless_gone(request, answers([ask]))
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return Answers(asked=ask.asked, answers=outcome)
 
-    @router.post("/batch", summary="Complete many triples")
-    async def batch(body: Annotated[BatchBody, Body(openapi_examples=examples.BATCH)]) -> Batch:
+    @router.post("/batch", summary="Complete many triples", responses=bodies)
+    async def batch(request: Request, body: Annotated[BatchBody, Body(openapi_examples=examples.BATCH)]) -> Batch:
         """Several questions at once; one that cannot be answered says why and does not hold up the others."""
-        futures = [asyncio.wrap_future(submit(ask)) for ask in body.questions]
         results = []
-        for ask, outcome in zip(body.questions, await asyncio.gather(*futures, return_exceptions=True), strict=True):
+        for ask, outcome in zip(body.questions, await unless_gone(request, answers(body.questions)), strict=True):
             if isinstance(outcome, SatkgcError):
-                results.append(Outcome(asked=ask.asked, answers=[], error=str(outcome)))
+                near = suggestions(outcome)
+                results.append(Outcome(asked=ask.asked, answers=[], error=one_line(outcome), suggestions=near))
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
                 results.append(Outcome(asked=ask.asked, answers=outcome))
         return Batch(results=results)
 
-    @router.post("/evidence", summary="Why a triple")
+    @router.post("/evidence", summary="Why a triple", responses={**names, **bodies})
     def evidence(body: Annotated[EvidenceBody, Body(openapi_examples=examples.EVIDENCE)]) -> Evidence:
         """Similar known triples, a shortest path between the two entities, and the texts that were compared."""
         return service.completer.evidence(entity_ref(body.head), body.relation, entity_ref(body.tail), body.k)
@@ -79,7 +91,7 @@ def routes(service: Service) -> APIRouter:
         """Every relation of the graph, most frequent first."""
         return Relations(relations=service.completer.relation_list())
 
-    @router.post("/fitting", summary="Relations that make sense for an entity")
+    @router.post("/fitting", summary="Relations that make sense for an entity", responses={**names, **bodies})
     def fitting_relations(body: Annotated[FittingBody, Body(openapi_examples=examples.FITTING)]) -> FittingRelations:
         """Those that the entities most like it have: what to ask when all relations are asked for."""
         return FittingRelations(relations=fitting(service.completer, entity_ref(body.entity), body.asked))
@@ -92,13 +104,14 @@ def routes(service: Service) -> APIRouter:
         """Entities whose name or id begins with the text, or looks like it."""
         return Entities(entities=service.completer.search(q, limit))
 
-    @router.get("/entity", summary="One entity")
+    @router.get("/entity", summary="One entity", responses=names)
     def entity(
         id: Annotated[str, Query(min_length=1, max_length=MAX_ID, description="an id or a name", examples=["dog"])],
         limit: Annotated[int, Query(ge=1, le=MAX_NEIGHBOURS)] = 50,
+        offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="how many neighbours to pass over")] = 0,
     ) -> EntityDetail:
-        """An entity with its neighbours. The id is a parameter because ids may be URLs."""
-        return service.completer.entity(id, limit)
+        """An entity with its neighbours, of `total` a page. The id is a parameter because ids may be URLs."""
+        return service.completer.entity(id, limit, offset)
 
     @router.get("/info", summary="What is served")
     def info() -> Info:
@@ -106,3 +119,12 @@ def routes(service: Service) -> APIRouter:
         return describe(service.completer)
 
     return router
+
+
+async def _known_parameters(request: Request) -> None:
+    """Refuse a parameter that the path does not have: a mistyped one would be passed over."""
+    has = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in has:
+            remedy = f"this path has {', '.join(has)}" if has else "this path has none"
+            raise SatkgcError(f"unknown parameter {name!r}", remedy=remedy)

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
+from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -21,7 +22,7 @@ from satkgc.errors import SatkgcError
 from satkgc.server.api import routes
 from satkgc.server.batching import Busy
 from satkgc.server.gate import Gate
-from satkgc.server.schemas import Health
+from satkgc.server.schemas import NEW, TEXT, Health, one_line, problems, suggestions
 from satkgc.server.service import NotReady, Service
 from satkgc.server.settings import Settings
 
@@ -29,6 +30,21 @@ if TYPE_CHECKING:
     from satkgc.completion import Completer
 
 STATIC = Path(__file__).parent / "static"
+_WORDS = {  # where pydantic's own speak of its inside, or say nothing of what to do
+    "missing": "it is missing; give it",
+    "extra_forbidden": "there is no such field; leave it out",
+    "string_type": "give it as text",
+    "string_too_short": "it is empty; give at least one character",
+    "string_pattern_mismatch": "it is blank; give a name",
+    "dict_type": "give an object",
+    "model_type": "give an object",
+    "model_attributes_type": "give an object",
+}
+_UNREADABLE = [
+    (UnicodeDecodeError, "it is not UTF-8; send it in that encoding"),
+    (RecursionError, "it is nested too deeply; send the object that the description has"),
+    (ValueError, "it has a number of too many digits; send a shorter one"),
+]
 
 
 def create_app(
@@ -52,6 +68,7 @@ def create_app(
         docs_url=None,  # both pages load scripts from elsewhere, which this service never does
         redoc_url=None,
         lifespan=lifespan,
+        redirect_slashes=False,  # a proxy's prefix would be lost
     )
     app.state.service = service
     app.include_router(routes(service))
@@ -72,13 +89,27 @@ def _page(app: FastAPI) -> None:
 
 
 def _health_and_metrics(app: FastAPI, service: Service) -> None:
-    @app.get("/health", responses={503: {"model": Health, "description": "Not ready"}})
+    described = problems(service.settings)
+    open_to_all = {status: one for status, one in described.items() if status != 401}
+
+    @app.head("/health", include_in_schema=False)
+    @app.get(
+        "/health",
+        response_model_exclude_none=True,
+        responses={**open_to_all, 503: {"model": Health, "description": "Not ready"}},
+    )
     async def health(response: Response) -> Health:
         """200 when questions can be answered, 503 while the model loads or when it could not be loaded."""
         response.status_code = 200 if service.status == "ready" else 503
-        return Health.model_validate({"status": service.status})
+        doing = service.doing if service.status == "loading" else None
+        return Health.model_validate({"status": service.status, "doing": doing})
 
-    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    @app.get(
+        "/metrics",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}}, **described},
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if service.settings.token else [],
+    )
     async def metrics() -> Response:
         """Counts and times in the Prometheus text form."""
         return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -86,30 +117,33 @@ def _health_and_metrics(app: FastAPI, service: Service) -> None:
 
 def _errors(app: FastAPI) -> None:
     def problem(status: int, error: object, **more: Any) -> JSONResponse:
-        return JSONResponse({"error": " ".join(str(error).split()), **more}, status)
+        return JSONResponse({"error": one_line(error), **more}, status)
 
     @app.exception_handler(SatkgcError)
     async def bad_question(request: Request, error: SatkgcError) -> JSONResponse:
-        if isinstance(error, UnknownNameError):
-            return problem(404, error, suggestions=jsonable_encoder(error.suggestions))
-        if isinstance(error, AmbiguousNameError):
-            return problem(409, error, suggestions=jsonable_encoder(error.candidates))
-        return problem(422, error)
+        status = {UnknownNameError: 404, AmbiguousNameError: 409}.get(type(error))
+        if status is None:
+            return problem(422, error)
+        return problem(status, error, suggestions=jsonable_encoder(suggestions(error)))
 
     @app.exception_handler(RequestValidationError)
     async def bad_body(request: Request, error: RequestValidationError) -> JSONResponse:
-        # Where an id or an object may stand, each is told why it is not the other: what lies deepest is what was meant.
-        first = max(error.errors(), key=lambda one: len(one["loc"]))
+        first = error.errors()[0]
         if first["type"] == "json_invalid":
             return problem(400, f"the body is no JSON, from its character {first['loc'][-1]} on")
-        where = ".".join(str(part) for part in first["loc"][1:]) or "body"
-        if where == "body" and not request.headers.get("content-type", "").startswith("application/json"):
+        where = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, NEW))
+        if not where and first["type"] == "missing":
+            return problem(422, "there is no body; send an object of JSON, such as the description has for every path")
+        if not where and not request.headers.get("content-type", "").startswith("application/json"):
             return problem(422, "the body is not read as JSON: send it with the header Content-Type: application/json")
-        return problem(422, f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        words = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        return problem(422, f"{where or 'body'}: {words}")
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:
-        response = problem(error.status_code, error.detail)
+        cause = error.__cause__ if error.status_code == 400 else None  # FastAPI has but one text for all of them
+        why = next((words for kind, words in _UNREADABLE if isinstance(cause, kind)), None)
+        response = problem(error.status_code, f"the body cannot be read: {why}" if why else error.detail)
         response.headers.update(error.headers or {})
         return response
 

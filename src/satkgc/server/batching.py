@@ -59,7 +59,7 @@ class Batcher(Generic[Q, A]):
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
             batch, ended = self._gather(first)
-            # A client that went away has cancelled its future: its question costs nothing.
+            # The questions of a client that went away were cancelled (see `waiting.unless_gone`): they cost nothing.
             batch = [(question, future) for question, future in batch if future.set_running_or_notify_cancel()]
             if batch:
                 self._observe(len(batch))

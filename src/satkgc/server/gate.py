@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import time
@@ -9,9 +10,8 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from satkgc.server.metrics import Metrics
-from satkgc.server.settings import MAX_BODY, Settings
+from satkgc.server.settings import LOOPBACK, MAX_BODY, Settings
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _HEADERS = [
     # No inline script or style, nothing from elsewhere: text of the graph that reaches the page can never run.
     (
@@ -32,21 +32,22 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
+        self._names = LOOPBACK | {name.lower() for name in settings.names}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        began, status = time.perf_counter(), 0
 
         async def answered(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], *_HEADERS]}
-                if scope["path"].startswith("/api/"):
-                    message["headers"].append((b"cache-control", b"no-store"))
+                # The page's files are asked for again each time: after an upgrade nobody runs half of the old ones.
+                cache = b"no-store" if scope["path"].startswith(("/api/", "/health", "/metrics")) else b"no-cache"
+                message = {**message, "headers": [*message["headers"], *_HEADERS, (b"cache-control", cache)]}
             await send(message)
 
         try:
@@ -57,17 +58,21 @@ class Gate:
                 await _error(answered, 413, f"the body is larger than {MAX_BODY} bytes")
             else:
                 await self._app(scope, _replay(body, receive), answered)
+        except asyncio.CancelledError:
+            # A stop was asked for, and what still runs after the time it had to finish is cancelled.
+            if not status:
+                await _error(answered, 503, "the service is stopping; ask again in a moment")
         finally:
             # The route's template, not the path: ids in paths would make a label of every one.
             route = getattr(scope.get("route"), "path", None) or "other"
-            self._metrics.request(scope["method"], route, status, time.perf_counter() - began)
+            self._metrics.request(scope["method"], route, status or 500, time.perf_counter() - began)
 
     def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         token = self._settings.token
         if token is None:
             # A page elsewhere can point its own name at 127.0.0.1 and read what is served there: its name tells.
-            if self._settings.host in LOOPBACK and _hostname(headers.get(b"host", b"")) not in LOOPBACK:
-                return 421, "this service answers to localhost only; start it with a token to serve other names"
+            if self._settings.local_only and _hostname(headers.get(b"host", b"")) not in self._names:
+                return 421, "this service does not answer to this name; start it with --allow-host NAME or with a token"
         elif path.startswith("/api/") or path == "/metrics":
             scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
             same = hmac.compare_digest(given.strip(), token.encode())  # constant time: the clock tells nothing
@@ -111,6 +116,8 @@ async def _error(send: Send, status: int, message: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if status == 503:
+        headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from satkgc.completion import Answer, Entity, NewEntity, Question, Relation, Role
+from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.errors import SatkgcError
 from satkgc.server import settings as limit
 
 Id = Annotated[str, Field(min_length=1, max_length=limit.MAX_ID, description="an id, or a name that only one has")]
@@ -46,7 +48,15 @@ class Fact(Body):
     other: Id
 
 
-Ref = Id | NewText
+TEXT, NEW = "(text)", "(new)"  # which of the two was tried, within the place of an error
+Ref = Annotated[
+    Annotated[Id, Tag(TEXT)] | Annotated[NewText, Tag(NEW)],
+    Discriminator(
+        lambda given: TEXT if isinstance(given, str) else NEW if isinstance(given, dict) else None,
+        custom_error_type="entity",
+        custom_error_message='give an id or a name as text, or {"name": …, "description": …} for a new entity',
+    ),
+]
 
 
 class RoleFilter(Body):
@@ -141,6 +151,9 @@ class Outcome(Answers):
     """What came of one question of a batch."""
 
     error: str | None = Field(default=None, description="why this question has no answer")
+    suggestions: list[Entity | Relation] = Field(
+        default=[], description="names that look like an unknown or ambiguous one"
+    )
 
 
 class Batch(BaseModel):
@@ -192,6 +205,7 @@ class Health(BaseModel):
     """Whether the service can answer yet."""
 
     status: Literal["loading", "ready", "failed"]
+    doing: str | None = Field(None, description="what loading is at, where it takes long")
 
 
 class Problem(BaseModel):
@@ -199,3 +213,34 @@ class Problem(BaseModel):
 
     error: str
     suggestions: list[Entity | Relation] = Field([], description="names that look like an unknown or ambiguous one")
+
+
+_PROBLEMS = {
+    400: "The body is not JSON",
+    401: "No token, or a wrong one",
+    404: "No entity or relation is called so; some that look like it",
+    409: "Several have this name; the candidates",
+    413: "The body is too large",
+    421: "The service does not answer to this name of the host",
+    422: "The request does not fit the schema",
+    500: "A fault of the service",
+    503: "Still loading, stopping, or more questions than can wait",
+}
+
+
+def problems(settings: limit.Settings, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What may be answered instead, for the description: these, and what every request may meet."""
+    gate = [401] if settings.token else [421] if settings.local_only else []
+    return {status: {"model": Problem, "description": _PROBLEMS[status]} for status in (*gate, *statuses, 500)}
+
+
+def suggestions(error: SatkgcError) -> list[Entity | Relation]:
+    """The names that may have been meant, where the error is about one."""
+    if isinstance(error, UnknownNameError):
+        return [*error.suggestions]
+    return [*error.candidates] if isinstance(error, AmbiguousNameError) else []
+
+
+def one_line(error: object) -> str:
+    """A message without its line breaks."""
+    return " ".join(str(error).split())

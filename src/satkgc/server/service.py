@@ -25,7 +25,9 @@ class Service:
     def __init__(self, load: Callable[[], Completer], settings: Settings) -> None:
         self.metrics = Metrics()
         self.failure: Exception | None = None
-        self._load, self._settings = load, settings
+        self.doing: str | None = None  # what loading is at, where it takes long
+        self.settings = settings
+        self._load = load
         self._ready: tuple[Completer, Batcher[Question, list[Answer]]] | None = None
 
     @property
@@ -54,7 +56,8 @@ class Service:
 
     def _loaded(self) -> tuple[Completer, Batcher[Question, list[Answer]]]:
         if self._ready is None:
-            raise NotReady("the model is still loading" if self.failure is None else "the model could not be loaded")
+            doing = f" ({self.doing})" if self.doing else ""
+            raise NotReady("the model could not be loaded" if self.failure else f"the model is still loading{doing}")
         return self._ready
 
     def _run(self, failed: Callable[[], None]) -> None:
@@ -62,8 +65,8 @@ class Service:
             completer = self._load()
             batcher = Batcher(
                 completer.ask,
-                size=self._settings.batch_size,
-                wait=self._settings.batch_wait,
+                size=self.settings.batch_size,
+                wait=self.settings.batch_wait,
                 capacity=MAX_WAITING,
                 observe=self.metrics.batches.observe,
             )
