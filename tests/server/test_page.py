@@ -282,6 +282,18 @@ def test_of_several_that_bear_a_name_one_is_picked(page) -> None:  # type: ignor
     assert page.locator("#entity-text").text_content() == chosen
 
 
+def test_enter_takes_nothing_that_was_suggested_for_another_text(page) -> None:  # type: ignore[no-untyped-def]
+    page.locator("#entity").fill("cat")
+    page.locator("[role=option]").first.wait_for()
+    program = """(field) => {
+        field.value = "wolf";
+        field.dispatchEvent(new Event("input"));
+        return field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", cancelable: true }));
+    }"""
+    assert page.locator("#entity").evaluate(program)  # left to the form, which looks the name up
+    assert page.locator("#entity").input_value() == "wolf"
+
+
 def test_names_that_look_like_markup_stay_text(page) -> None:  # type: ignore[no-untyped-def]
     pick(page, "<img")
     page.locator("#relation").select_option(label="all relations")
