@@ -100,7 +100,13 @@ def test_evidence_in_words_and_as_json(prepared, completer):
         assert mine.pop("similarity") == pytest.approx(other.pop("similarity"), abs=1e-5)
     assert printed == wanted
     told = run("evidence", prepared, *options, "--k", "3").stdout
-    assert told.startswith(f"not in the graph; cosine {expected.score:.3f}, probability {expected.probability:.1%}\n")
+    chance = f"probability {expected.probability:.1%} as the missing tail\n"
+    assert told.startswith(f"not in the graph; cosine {expected.score:.3f}, {chance}")
+    for part in ("head", "relation"):
+        other = completer.evidence(*triple.values(), k=1, asked=part)
+        told_of = run("evidence", prepared, *options, "--k", "1", "--asked", part).stdout
+        assert f"cosine {other.score:.3f}, probability {other.probability:.1%} as the missing {part}\n" in told_of
+        assert other.query_text in told_of
     for similar in expected.similar:
         assert f"{similar.head_name} → {similar.tail_name}  ({similar.head}, {similar.tail})" in told
     assert expected.query_text in told

@@ -8,7 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from satkgc.completion import NewEntity, Role
+from satkgc.completion import NewEntity, Question, Role
+from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
 
@@ -97,6 +98,36 @@ def test_it_tells_the_score_and_the_texts_compared(completer):
     assert squeezed.startswith("[CLS]leonardodamila")
     assert squeezed.endswith("[SEP]knows[SEP]")
     assert evidence.entity_text.replace(" ", "").startswith("[CLS]" + answer.name.lower())
+
+
+@pytest.mark.parametrize("asked", ["head", "relation", "tail"])
+@pytest.mark.parametrize("end", ["Q12", NewEntity("bora", "a town", facts=(Role("near", "head", "Q3"),))])
+def test_its_numbers_are_those_of_the_list_whichever_part_is_asked(completer, asked, end):
+    triple = {"head": end, "relation": "near", "tail": "Q3"}
+    if asked == "head":
+        triple |= {"head": "Q3", "tail": end}
+    answers = completer.ask([Question(**{part: ref for part, ref in triple.items() if part != asked}, k=60)])[0]
+    assert len(answers) > 3
+    for answer in [*answers[:3], *answers[-2:], *(a for a in answers if a.known)]:
+        evidence = completer.evidence(**triple | {asked: answer.id}, k=1, asked=asked)
+        assert evidence.score == pytest.approx(answer.score, abs=1e-5)
+        assert answer.probability is not None
+        assert evidence.probability == pytest.approx(answer.probability, rel=1e-3)
+        assert (evidence.known, evidence.asked) == (answer.known, asked)
+
+
+def test_the_texts_are_those_of_the_question_asked(completer):
+    def texts(asked):
+        found = completer.evidence("Q12", "knows", "Q41", k=1, asked=asked)
+        return [text.replace(" ", "").replace("##", "") for text in (found.query_text, found.entity_text)]
+
+    query, answer = texts("head")
+    assert query.startswith("[CLS]" + completer.entity("Q41").name.lower())
+    assert query.endswith("[SEP]inverseknows[SEP]")
+    assert answer.startswith("[CLS]leonardodamila")
+    assert texts("relation") == texts("tail")
+    with pytest.raises(SatkgcError, match="asked is 'middle'; say head, relation or tail"):
+        completer.evidence("Q12", "knows", "Q41", asked="middle")
 
 
 def test_new_text_has_similar_triples_and_no_path(completer):

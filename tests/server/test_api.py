@@ -181,6 +181,13 @@ def test_evidence_is_the_completers(url: str, completer) -> None:  # type: ignor
     assert [s["head"] for s in given["similar"]] == [s.head for s in wanted.similar]
     assert [s["target"] for s in given["path"]] == ["canine", "mammal", "feline"]
     assert (given["query_text"], given["entity_text"]) == (wanted.query_text, wanted.entity_text)
+    for asked in ("head", "relation", "tail"):
+        triple = {"head": "dog", "relation": "hypernym", "tail": "feline"}
+        question = {part: ref for part, ref in triple.items() if part != asked}
+        answer = next(a for a in post(url, "complete", question).json()["answers"] if a["id"] == triple[asked])
+        told = post(url, "evidence", triple | {"asked": asked}).json()
+        assert told["score"] == pytest.approx(answer["score"], abs=1e-5)
+        assert told["asked"] == asked
     fresh = post(url, "evidence", {"head": NEW, "relation": "hypernym", "tail": "dog"}).json()
     assert fresh["path"] is None
     assert "labrador" in fresh["query_text"]

@@ -29,6 +29,14 @@ class Side(StrEnum):
     tail = "tail"
 
 
+class Part(StrEnum):
+    """Which part of a triple is missing."""
+
+    head = "head"
+    relation = "relation"
+    tail = "tail"
+
+
 class IndexKind(StrEnum):
     """How entity vectors are searched."""
 
@@ -146,6 +154,7 @@ def evidence(
     relation: Annotated[str, typer.Option(help="The relation, by id or name.", show_default=False)],
     tail: Annotated[str, typer.Option(help="The tail, by id or name.", show_default=False)],
     k: Annotated[int, typer.Option("--k", min=1, help="How many similar known triples.")] = 5,
+    asked: Annotated[Part, typer.Option(help="The part that is taken for the missing one.")] = Part.tail,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     device: Device = "cpu",
 ) -> None:
@@ -155,6 +164,8 @@ def evidence(
 
       satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01
 
+      satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01 --asked head
+
       satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01 --json
     """
     from dataclasses import asdict
@@ -162,7 +173,7 @@ def evidence(
     from satkgc.completion import Completer
 
     note_unfinished(run)
-    found = Completer.load(run, device).evidence(head, relation, tail, k)
+    found = Completer.load(run, device).evidence(head, relation, tail, k, asked.value)
     if as_json:
         print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
     else:
@@ -355,7 +366,7 @@ def _show(answers: list[Answer], relations: bool) -> None:
 
 
 def _told(found: Evidence) -> str:
-    chance = "" if found.probability is None else f", probability {found.probability:.1%}"
+    chance = "" if found.probability is None else f", probability {found.probability:.1%} as the missing {found.asked}"
     lines = [f"{'in the graph' if found.known else 'not in the graph'}; cosine {found.score:.3f}{chance}", ""]
     lines.append("closest known triples of the relation, by how much their heads are alike:")
     lines += [f"  {s.similarity:.2f}  {s.head_name} → {s.tail_name}  ({s.head}, {s.tail})" for s in found.similar] or [

@@ -63,6 +63,7 @@ class NewEntity:
 
 _KINDS = {"k": "a whole number", "drop_known": "true or false", "role": "a Role"}
 _KINDS |= dict.fromkeys(("min_score", "min_probability"), "a number")
+Asked = Literal["head", "relation", "tail"]  # the part of a triple that is missing
 EntityRef = str | NewEntity  # an id, an exact name, or new text
 
 
@@ -186,9 +187,10 @@ class Step:
 class Evidence:
     """What supports (head, relation, tail), from the training graph and the texts."""
 
+    asked: Asked  # what score, probability and texts take for missing; for a relation the texts are the tail's
     known: bool
-    score: float
-    probability: float | None
+    score: float  # as in the list of answers
+    probability: float | None  # likewise
     similar: tuple[SimilarTriple, ...]
     path: tuple[Step, ...] | None  # None where the two are not connected; never the asked triple itself
     query_text: str  # what the query tower read

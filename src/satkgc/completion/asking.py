@@ -159,6 +159,18 @@ class Asker:
         listed = np.isin(ids, rivals.ids[:RIVALS]) & ~np.isin(ids, known)
         return self.calibration.probability(scores[None], rivals.scores[None, :RIVALS], listed[None])[0]
 
+    def between(self, head: Subject, tail: Subject) -> list[Query]:
+        """What is asked about the relations that may join two entities: each of them, from both ends."""
+        count = self.kg.num_relations
+        return [(head, r) for r in range(count)] + [(tail, r + count) for r in range(count)]
+
+    def weigh(self, head: Subject, tail: Subject, vectors: Float32) -> tuple[Array, Array, Array | None]:
+        """Scores, logits and probabilities of all relations (R,), from the vectors of the queries `between` the two."""
+        count = self.kg.num_relations
+        tails, heads = vectors[:count] @ self.entity_vector(tail), vectors[count:] @ self.entity_vector(head)
+        logits = self.joining.logits(tails, heads, log_shares(self.names.frequency))
+        return (tails + heads) / 2, logits, self.joining.probability(logits) if self.joining.questions else None
+
     def _plan(self, question: Question) -> _Entities | _Relations:
         if question.relation is None:
             assert question.head is not None
@@ -179,8 +191,7 @@ class Asker:
     def _queries(self, plan: _Entities | _Relations) -> list[Query]:
         if isinstance(plan, _Entities):
             return [plan.query]
-        count = self.kg.num_relations  # all compete, whatever the question's filters leave
-        return [(plan.head, r) for r in range(count)] + [(plan.tail, r + count) for r in range(count)]
+        return self.between(plan.head, plan.tail)  # all compete, whatever the question's filters leave
 
     def _words(self, subject: Subject) -> Newcomer | None:
         """The words of an entity that the stored texts do not have."""
@@ -228,17 +239,14 @@ class Asker:
         return scores[0][ids[0] >= 0], ids[0][ids[0] >= 0]
 
     def _relation_answers(self, plan: _Relations, vectors: Float32) -> list[Answer]:
-        count = self.kg.num_relations
-        tails, heads = vectors[:count] @ self.entity_vector(plan.tail), vectors[count:] @ self.entity_vector(plan.head)
-        known = np.array([self.holds(plan.head, r, plan.tail) for r in range(count)], bool)
-        logits = self.joining.logits(tails, heads, log_shares(self.names.frequency))
-        chances = self.joining.probability(logits) if self.joining.questions else None
+        scores, logits, chances = self.weigh(plan.head, plan.tail, vectors)
+        known = np.array([self.holds(plan.head, r, plan.tail) for r in range(len(scores))], bool)
         left = plan.allowed[~known[plan.allowed]] if plan.question.drop_known else plan.allowed
         answers = []
         for r in left[np.argsort(-logits[left], kind="stable")].tolist():
             shown, words = self.names.describe_relation(r), self.kg.relations.description(r)
-            score, chance = float(tails[r] + heads[r]) / 2, None if chances is None else float(chances[r])
-            answers.append(Answer(shown.id, shown.name, words, score, chance, bool(known[r])))
+            chance = None if chances is None else float(chances[r])
+            answers.append(Answer(shown.id, shown.name, words, float(scores[r]), chance, bool(known[r])))
         return _good_enough(plan.question, answers)[: plan.question.k]  # the order is not that of the scores
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from satkgc.completion.answer import (
     Answer,
+    Asked,
     Entity,
     EntityDetail,
     EntityRef,
@@ -99,10 +100,17 @@ class Completer:
         """Answer many questions at once: their distinct queries are encoded in one go."""
         return self.asker.ask(questions)
 
-    def evidence(self, head: EntityRef, relation: str, tail: EntityRef, k: int = 5) -> Evidence:
-        """Why (head, relation, tail): similar known triples, a shortest path, the texts that were compared."""
+    def evidence(self, head: EntityRef, relation: str, tail: EntityRef, k: int = 5, asked: Asked = "tail") -> Evidence:
+        """Why (head, relation, tail): similar known triples, a shortest path, the texts that were compared.
+
+        Score and probability are those of the tail among the answers to (head, relation, ?); `asked` may be "head" or
+        "relation" instead.
+        """
+        if asked not in get_args(Asked):
+            raise SatkgcError(f"asked is {asked!r}", remedy="say head, relation or tail")
         names = self.asker.names
-        return find_evidence(self.asker, names.subject(head), names.relation(relation), names.subject(tail), k)
+        parts = names.subject(head), names.relation(relation), names.subject(tail)
+        return find_evidence(self.asker, *parts, k, asked)
 
     def propose(
         self,

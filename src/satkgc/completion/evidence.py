@@ -7,31 +7,46 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
-from satkgc.completion.answer import Evidence, SimilarTriple, Step
-from satkgc.completion.asking import Asker, Subject
+from satkgc.completion.answer import Asked, Evidence, SimilarTriple, Step
+from satkgc.completion.asking import Asker, Query, Subject
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.vectors import Float32
 from satkgc.kg.vocabulary import Int32
 from satkgc.text import TokenBatch
 
 
-def find_evidence(asker: Asker, head: Subject, relation: int, tail: Subject, k: int) -> Evidence:
-    """Score (head, relation, tail) and collect what speaks for it."""
-    query = asker.encode([(head, relation)])
-    target = asker.entity_vector(tail)
-    score = (query[0] @ target)[None]
-    known = asker.known((head, relation))
-    place = np.array([tail if isinstance(tail, int) else -1], np.int32)
-    chances = asker.probabilities(score, place, asker.rivals([(head, relation)], query)[0], known)
+def find_evidence(asker: Asker, head: Subject, relation: int, tail: Subject, k: int, asked: Asked) -> Evidence:
+    """Score (head, relation, tail) as an answer to the question for one of the three; collect what speaks for it."""
+    query, answer = (head, relation), tail
+    if asked == "head":
+        query, answer = (tail, relation + asker.kg.num_relations), head
+    is_relation = asked == "relation"
+    score, probability = _relation(asker, head, relation, tail) if is_relation else _entity(asker, query, answer)
     return Evidence(
+        asked=asked,
         known=asker.holds(head, relation, tail),
-        score=float(score[0]),
-        probability=None if chances is None else float(chances[0]),
-        similar=_similar(asker, head, relation, target, k),
+        score=score,
+        probability=probability,
+        similar=_similar(asker, head, relation, asker.entity_vector(tail), k),
         path=_path(asker, head, relation, tail),
-        query_text=_read_back(asker, asker.query_tokens([(head, relation)])),
-        entity_text=_read_back(asker, asker.entity_tokens(tail)),
+        query_text=_read_back(asker, asker.query_tokens([query])),
+        entity_text=_read_back(asker, asker.entity_tokens(answer)),
     )
+
+
+def _entity(asker: Asker, query: Query, answer: Subject) -> tuple[float, float | None]:
+    """Score and probability of an entity, as the list of answers to the query has them."""
+    vector = asker.encode([query])
+    score = (vector[0] @ asker.entity_vector(answer))[None]
+    place = np.array([answer if isinstance(answer, int) else -1], np.int32)
+    chances = asker.probabilities(score, place, asker.rivals([query], vector)[0], asker.known(query))
+    return float(score[0]), None if chances is None else float(chances[0])
+
+
+def _relation(asker: Asker, head: Subject, relation: int, tail: Subject) -> tuple[float, float | None]:
+    """Score and probability of a relation: all compete."""
+    scores, _, chances = asker.weigh(head, tail, asker.encode(asker.between(head, tail)))
+    return float(scores[relation]), None if chances is None else float(chances[relation])
 
 
 def _similar(asker: Asker, head: Subject, relation: int, target: Float32, k: int) -> tuple[SimilarTriple, ...]:

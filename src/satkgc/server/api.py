@@ -84,7 +84,8 @@ def routes(service: Service) -> APIRouter:
     @router.post("/evidence", summary="Why a triple", responses={**names, **bodies})
     def evidence(body: Annotated[EvidenceBody, Body(openapi_examples=examples.EVIDENCE)]) -> Evidence:
         """Similar known triples, a shortest path between the two entities, and the texts that were compared."""
-        return service.completer.evidence(entity_ref(body.head), body.relation, entity_ref(body.tail), body.k)
+        ends = entity_ref(body.head), entity_ref(body.tail)
+        return service.completer.evidence(ends[0], body.relation, ends[1], body.k, body.asked)
 
     @router.get("/relations", summary="All relations")
     def relations() -> Relations:

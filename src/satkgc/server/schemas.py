@@ -123,6 +123,7 @@ class EvidenceBody(Body):
     relation: Id
     tail: Ref
     k: Count = Field(5, ge=1, le=50, description="how many similar known triples")
+    asked: Asked = Field("tail", description="the part that score, probability and texts take for the missing one")
 
 
 class FittingBody(Body):

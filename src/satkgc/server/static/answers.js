@@ -1,8 +1,8 @@
-// The ranked answers: a bar for each, known ones marked, a plus to accept.
+// The ranked answers: a bar for each, known ones marked, a plus to accept the others.
 import { byId, el, percent, readable } from "./dom.js";
 
 export class Answers {
-  // rows: {triple, answer}; on.open(row) shows evidence, on.accept(row) collects, accepted(row) says whether it is.
+  // rows: {triple, answer, asked}; on.open(row) shows evidence, on.accept(row) collects, accepted(row) says whether it is.
   constructor(list, on) {
     Object.assign(this, { list, on, rows: [], open: -1 });
     list.addEventListener("keydown", (event) => this.#key(event));
@@ -30,7 +30,7 @@ export class Answers {
   }
 
   refresh() {
-    [...this.list.querySelectorAll(".accept")].forEach((button, i) => this.#mark(button, this.rows[i]));
+    for (const button of this.list.querySelectorAll("button.accept")) this.#mark(button, this.rows[button.value]);
   }
 
   mark(i) {
@@ -41,8 +41,9 @@ export class Answers {
 
   #item(row, i, withRelation, length) {
     const { answer } = row;
-    const accept = el("button", { class: "accept", type: "button", onclick: () => this.on.accept(row) });
-    this.#mark(accept, row);
+    const accept = answer.known ? el("span", { class: "accept" }) // it is no news to the graph
+      : el("button", { class: "accept", type: "button", value: i, onclick: () => this.on.accept(row) });
+    if (!answer.known) this.#mark(accept, row);
     return el("li", { "--i": i, class: answer.known ? "known" : "" },
       el("button", { class: "answer", type: "button", "aria-expanded": "false", "aria-controls": "detail",
           onclick: () => this.#show(i) },
@@ -65,6 +66,10 @@ export class Answers {
     button.setAttribute("aria-label", `${accepted ? "Drop" : "Accept"} ${readable(row.answer.name)}`);
   }
 
+  #accept(row) {
+    if (!row.answer.known) this.on.accept(row);
+  }
+
   #show(i) {
     this.mark(i);
     this.on.open(this.rows[i]);
@@ -73,11 +78,11 @@ export class Answers {
   #key(event) {
     const buttons = [...this.list.querySelectorAll(".answer")];
     const at = buttons.indexOf(event.target);
-    if (at < 0) return;
-    if (event.key === "ArrowDown") buttons[Math.min(at + 1, buttons.length - 1)].focus();
+    if (at < 0 && event.target !== this.list) return;
+    if (event.key === "ArrowDown") buttons[Math.min(at + 1, buttons.length - 1)]?.focus();
     else if (event.key === "ArrowUp" && at > 0) buttons[at - 1].focus();
     else if (event.key === "ArrowUp") byId("entity").focus();
-    else if (event.key === "a" && !event.ctrlKey && !event.metaKey) this.on.accept(this.rows[at]);
+    else if (event.key === "a" && at >= 0 && !event.ctrlKey && !event.metaKey) this.#accept(this.rows[at]);
     else return;
     event.preventDefault();
   }

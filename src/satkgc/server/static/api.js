@@ -10,8 +10,13 @@ export class ServiceError extends Error {
 
 async function call(path, options = {}) {
   const token = sessionStorage.getItem("satkgc.token");
-  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
-  let response;
+  let headers, response;
+  try {
+    headers = new Headers({ ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) });
+  } catch { // no header can hold such a token
+    await askForToken(token);
+    return call(path, options);
+  }
   try {
     response = await fetch(path, { ...options, headers });
   } catch (error) {
@@ -19,7 +24,8 @@ async function call(path, options = {}) {
     throw new ServiceError("the service does not answer; is it still running?", 0);
   }
   if (response.status === 401) {
-    await askForToken();
+    // Or another call has got one meanwhile.
+    if (sessionStorage.getItem("satkgc.token") === token) await askForToken(token);
     return call(path, options);
   }
   const body = await response.json().catch(() => ({}));
@@ -27,8 +33,12 @@ async function call(path, options = {}) {
   return body;
 }
 
-function askForToken() {
+// `refused` is the token that was tried, if any.
+function askForToken(refused) {
   const dialog = byId("token-dialog");
+  if (!dialog.open) byId("token").value = byId("token-note").textContent = "";
+  if (refused) byId("token-note").textContent = "That token was not accepted.";
+  sessionStorage.removeItem("satkgc.token");
   dialog.addEventListener("cancel", (event) => event.preventDefault(), { once: true });
   return new Promise((resolve) => {
     const close = () => {

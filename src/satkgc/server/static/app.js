@@ -1,39 +1,50 @@
 // The page: reads the question from the form and the address, asks the service, hands the answers to the panels.
 import { Answers } from "./answers.js";
 import { get, post, reference, untilReady } from "./api.js";
-import { Collection } from "./collection.js";
-import { Combobox } from "./combobox.js";
+import { Collection, download, tsv } from "./collection.js";
+import { called, Combobox } from "./combobox.js";
 import { byId, el, readable } from "./dom.js";
 import { Panel } from "./evidence.js";
 import { Facts } from "./facts.js";
 
 const ALL = ""; // the value of "all relations"
+const MOST = 50; // suggestions
+const TITLE = document.title;
+const sheet = matchMedia("(max-width: 940px)"); // the evidence lies over the answers, as panels.css has it
 const form = byId("question");
-const state = { relations: [], fresh: false, pending: null };
+const state = { relations: [], graph: "", fresh: false, pending: null };
 
-const search = async (q, signal) => (await get("entities", { q, limit: 8 }, signal)).entities;
+const search = async (q, signal) => (await get("entities", { q, limit: MOST }, signal)).entities;
 const combobox = new Combobox(byId("entity"), byId("entity-text"), byId("options"), search, () => ask());
 const across = new Combobox(byId("other"), byId("other-text"), byId("other-options"), search, () => ask());
 const facts = new Facts(byId("facts"), byId("fact-relation"), byId("fact-other"), byId("fact-options"), search, () => ask(false));
 const answers = new Answers(byId("answers"), {
-  open: (row) => panel.show(row, () => close(true)),
-  accept: (row) => collection?.toggle({ ...row.triple, probability: row.answer.probability }),
+  open: (row) => (panel.show(row, () => close(true)), cover()),
+  accept: (row) => collection?.toggle(flat(row)),
   accepted: (row) => collection?.has(row.triple) ?? false,
 });
 const panel = new Panel(byId("detail"), (node) => go(node));
 let collection = null;
 
 const asked = () => new FormData(form).get("asked");
+const flat = ({ triple, answer: { score, probability, known } }) => ({ ...triple, score, probability, known });
 
 function status(text, kind = "") {
   byId("status").className = `status ${kind}`;
   byId("status").replaceChildren(...(Array.isArray(text) ? text : [text]));
 }
 
+// What lies under the evidence takes no focus.
+function cover() {
+  const under = sheet.matches && !byId("detail").hidden;
+  for (const part of document.querySelectorAll(".skip, .top, .ask, .column, .foot")) part.inert = under;
+}
+
 function close(refocus) {
   const at = answers.open;
   panel.close();
   answers.mark(-1);
+  cover();
   if (refocus) document.querySelectorAll(".answer")[at]?.focus();
 }
 
@@ -42,7 +53,7 @@ async function subject() {
   if (state.fresh) {
     const name = byId("new-name").value.trim(), description = byId("new-description").value.trim();
     if (!name) return null;
-    await facts.settle((text) => find(text, "pick one of the suggestions or take it out again"));
+    await facts.settle((text) => find(facts.combobox, text, "pick one of the suggestions or take it out again"));
     return { name, description, facts: facts.references, neighbours: facts.neighbours };
   }
   return picked(combobox, "pick one of the suggestions or describe it as new");
@@ -51,14 +62,17 @@ async function subject() {
 // The entity of a field, found by its name where none of the suggestions was taken; null while it is empty.
 async function picked(field, remedy) {
   const text = field.input.value.trim();
-  if (!field.picked && text) field.set(await find(text, remedy));
+  if (!field.picked && text) field.set(await find(field, text, remedy));
   return field.picked;
 }
 
-async function find(text, remedy) {
-  const same = (await search(text)).find((e) => e.id === text || readable(e.name).toLowerCase() === text.toLowerCase());
-  if (!same) throw new Error(`nothing in the graph is called “${text}”; ${remedy}`);
-  return same;
+async function find(field, text, remedy) {
+  const same = called(text, await search(text));
+  if (!same.length) throw new Error(`nothing in the graph is called “${text}”; ${remedy}`);
+  if (same.length === 1) return same[0];
+  const why = `${same.length === MOST ? `${MOST} or more` : same.length} are called “${text}”: pick one`;
+  field.offer(same, why);
+  throw new Error(why);
 }
 
 async function ask(scroll = true) {
@@ -67,29 +81,47 @@ async function ask(scroll = true) {
   close();
   try {
     const entity = await subject();
-    if (!entity) return status(state.fresh ? "Give the new entity a name." : "Type an entity to begin.");
+    if (!entity) return empty(state.fresh ? "Give the new entity a name." : "Type an entity to begin.");
     const other = asked() === "relation" ? await picked(across, "pick one of the suggestions") : null;
-    if (asked() === "relation" && !other) return (answers.clear(), status("Type the tail as well."));
+    if (asked() === "relation" && !other) return empty("Type the tail as well.");
     remember(entity, other);
     status(`Asking about ${readable(entity.name)}`, "waiting");
+    meaning([]);
     answers.wait();
     byId("examples").hidden = true;
     const rows = await (other ? joining(entity, other, pending.signal) : complete(entity, pending.signal));
     answers.show(rows, !other && byId("relation").value === ALL);
     status(summary(rows, entity, other));
+    meaning(rows);
     if (scroll && innerWidth <= 720) byId("status").scrollIntoView({ block: "start" });
   } catch (error) {
     if (error.name === "AbortError") return;
-    answers.clear();
-    status(error.message, "error");
+    empty(error.message, "error");
   }
+}
+
+// No answers, and why.
+function empty(text, kind) {
+  answers.clear();
+  meaning([]);
+  document.title = TITLE;
+  status(text, kind);
+}
+
+// What the numbers beside the answers are.
+function meaning(rows) {
+  const chance = asked() === "relation" ? "a relation joins the two" : `an answer is the missing ${asked()}, if one is missing`;
+  byId("meaning").textContent = !rows.length ? "" : rows[0].answer.probability == null
+    ? "The number is a cosine: how alike the model finds question and answer. This run has no probabilities."
+    : `A percentage says how likely ${chance}.`;
+  byId("download-answers").hidden = !rows.length;
 }
 
 // What joins two entities.
 async function joining(head, tail, signal) {
   const question = { head: reference(head), tail: reference(tail), k: 15, drop_known: byId("hide-known").checked };
   const found = (await post("complete", question, signal)).answers;
-  return found.map((answer) => ({ answer, triple: { head, relation: { id: answer.id, name: answer.name }, tail } }));
+  return found.map((answer) => ({ answer, asked: "relation", triple: { head, relation: { id: answer.id, name: answer.name }, tail } }));
 }
 
 // One question, or one for each relation that fits, whose answers are then ranked together.
@@ -105,7 +137,7 @@ async function complete(entity, signal) {
     if (result.error) throw new Error(result.error);
     return result.answers.map((answer) => {
       const other = { id: answer.id, name: answer.name, description: answer.description };
-      return { answer, triple: { [given]: entity, relation: relations[i], [direction]: other } };
+      return { answer, asked: direction, triple: { [given]: entity, relation: relations[i], [direction]: other } };
     });
   });
   const worth = ({ answer }) => answer.probability ?? answer.score;
@@ -119,10 +151,11 @@ async function fitting(entity, direction, signal) {
 }
 
 function summary(rows, entity, other) {
-  if (!rows.length) return "No answer is left with these settings.";
   const bold = (end) => (end ? el("b", {}, readable(end.name)) : el("b", { class: "hole" }, "?"));
   const chosen = other ? el("i", { class: "hole" }, "?") : el("i", {}, byId("relation").selectedOptions[0]?.textContent);
   const [first, last] = asked() === "head" ? [other, entity] : [entity, other];
+  document.title = `${[bold(first), chosen, bold(last)].map((part) => part.textContent).join(" – ")} · satkgc`;
+  if (!rows.length) return "No answer is left with these settings.";
   const known = rows.filter((row) => row.answer.known).length;
   const share = known ? `, ${known} of them known` : "";
   return [el("span", { class: "statement" }, bold(first), chosen, bold(last)), ` · ${rows.length} answers${share}`];
@@ -131,6 +164,7 @@ function summary(rows, entity, other) {
 // The question stands in the address, so that it can be shared and the back button works.
 function remember(entity, other) {
   const parts = { asked: asked(), relation: byId("relation").value };
+  if (byId("hide-known").checked) parts.only = "new";
   if (other) parts.other = other.id;
   if (entity.id) parts.id = entity.id;
   else Object.assign(parts, { name: entity.name, description: entity.description, facts: JSON.stringify(entity.facts) });
@@ -142,10 +176,12 @@ const entityOf = (id) => get("entity", { id, limit: 1 });
 
 async function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
-  if (![...parts].length) return;
+  if (!location.hash) return begin();
+  if (!parts.has("id") && !parts.has("name")) return; // a place on the page
   form.elements.asked.value = ["head", "relation"].includes(parts.get("asked")) ? parts.get("asked") : "tail";
   const relation = parts.get("relation") ?? ALL, there = relation === ALL || state.relations.some((r) => r.id === relation);
   if (there) byId("relation").value = relation;
+  byId("hide-known").checked = parts.get("only") === "new";
   turn();
   describeRelation();
   describe(parts.has("name"));
@@ -153,7 +189,7 @@ async function recall() {
   byId("new-description").value = parts.get("description") ?? "";
   facts.clear();
   close();
-  answers.clear();
+  empty("");
   try {
     if (!there) throw new Error(`the graph has no relation “${relation}”`);
     await facts.recall(parts.get("facts") ?? "[]", entityOf);
@@ -161,14 +197,26 @@ async function recall() {
     if (parts.has("other")) across.set(await entityOf(parts.get("other")));
     await ask();
   } catch (error) {
-    status(error.message, "error");
+    empty(error.message, "error");
   }
+}
+
+// As the page is at first.
+function begin() {
+  state.pending?.abort();
+  for (const field of [combobox, across, facts]) field.clear();
+  byId("new-name").value = byId("new-description").value = "";
+  describe(false);
+  byId("examples").hidden = byId("examples").childElementCount === 0;
+  close();
+  empty("Type an entity to begin.");
 }
 
 async function go(node) {
   describe(false);
   combobox.set(await entityOf(node.id));
   window.scrollTo({ top: 0 });
+  byId("answers").focus({ preventScroll: true }); // what had it goes away
   await ask();
 }
 
@@ -228,6 +276,9 @@ function wire() {
     }
     if (event.key === "Escape" && !typing && !byId("detail").hidden) close(true);
   });
+  document.querySelector(".skip").addEventListener("click", (event) => (event.preventDefault(), byId("answers").focus()));
+  byId("download-answers").addEventListener("click", () => download(state.graph, "answers", "tsv", tsv(answers.rows.map(flat))));
+  sheet.addEventListener("change", cover);
   window.addEventListener("popstate", recall);
 }
 
@@ -237,7 +288,8 @@ async function start() {
   await untilReady(({ status: now }) => status({ loading: "The model is loading", failed: "The model could not be loaded." }[now]
     ?? "The service does not answer.", now === "loading" ? "waiting" : "error"));
   const [info, { relations }] = await Promise.all([get("info"), get("relations")]);
-  state.relations = relations;
+  Object.assign(state, { relations, graph: info.graph });
+  byId("links").hidden = sessionStorage.getItem("satkgc.token") !== null; // a link cannot send it
   const count = (n, what) => `${n.toLocaleString("en")} ${what}`;
   byId("run").textContent = [info.graph, count(info.entities, "entities"), count(info.relations, "relations"),
     count(info.triples, "statements")].join(" · ");
@@ -250,9 +302,8 @@ async function start() {
   collection = new Collection(info.graph, () => answers.refresh());
   byId("examples").replaceChildren("Try ", ...info.examples.map((e) =>
     el("button", { class: "chip", type: "button", title: e.description, onclick: () => go(e) }, readable(e.name))));
-  byId("examples").hidden = info.examples.length === 0;
   wire();
-  status("Type an entity to begin.");
+  begin();
   await recall();
   if (!location.hash) byId("entity").focus();
 }

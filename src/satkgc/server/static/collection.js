@@ -1,44 +1,67 @@
 // Accepted statements: kept in this browser, one list for each graph, downloaded as TSV or N-Triples.
 import { byId, el, percent, readable } from "./dom.js";
 
-const LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>";
+const RDFS = "http://www.w3.org/2000/01/rdf-schema#";
 const IRI = /^[a-z][a-z0-9+.-]*:[^\s<>"{}|^`\\]+$/i;
 
 // An id that is an IRI stays one; any other gets a name of its own, from which the id can be read back.
 const iri = (kind, id) => `<${IRI.test(id) ? id : `urn:satkgc:${kind}:${encodeURIComponent(id)}`}>`;
 const literal = (text) =>
   `"${text.replace(/[\\"\n\r\t]/g, (c) => ({ "\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t" })[c])}"`;
-const cell = (text) => text.replace(/[\t\r\n]+/g, " ");
-const idOf = (part) => part.id ?? `new:${part.name}`;
-const node = (part) => (part.id ? iri("entity", part.id) : iri("new", part.name));
+const cell = (text) => (/["\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
+// A new entity has no id in the graph: it is called by its name, and two of one name are told apart by what they are.
+const sum = (text) => [...text].reduce((h, c) => Math.imul(h ^ c.codePointAt(0), 16777619) >>> 0, 2166136261).toString(36);
+const idOf = ({ id, name, description }) =>
+  id ?? `urn:satkgc:new:${encodeURIComponent(name)}${description ? `:${sum(description)}` : ""}`;
+
+const number = (value) => value?.toFixed(6) ?? "";
+const yes = (value) => (value ? "yes" : "");
+const told = (part) => (part.id ? "" : (part.description ?? "")); // the graph has the texts of its own
+const COLUMNS = { // as in the table of `satkgc propose`, and a few more
+  head: (t) => idOf(t.head), relation: (t) => t.relation.id, tail: (t) => idOf(t.tail),
+  head_name: (t) => t.head.name, relation_name: (t) => t.relation.name, tail_name: (t) => t.tail.name,
+  score: (t) => number(t.score), probability: (t) => number(t.probability), accept: (t) => yes(t.accept),
+  known: (t) => yes(t.known), head_description: (t) => told(t.head), tail_description: (t) => told(t.tail) };
+
+// What `satkgc accept` reads.
 export const tsv = (triples) =>
-  triples.map((t) => [idOf(t.head), t.relation.id, idOf(t.tail)].map(cell).join("\t") + "\n").join("");
+  [Object.keys(COLUMNS), ...triples.map((t) => Object.values(COLUMNS).map((column) => cell(column(t))))]
+    .map((row) => row.join("\t") + "\n").join("");
 
 export function ntriples(triples) {
-  const lines = triples.map((t) => `${node(t.head)} ${iri("relation", t.relation.id)} ${node(t.tail)} .`);
-  // A new entity has no id in the graph: its name goes along, or nobody could tell what was meant.
-  const fresh = triples.flatMap((t) => [t.head, t.tail]).filter((part) => !part.id);
-  lines.push(...fresh.map((part) => `${node(part)} ${LABEL} ${literal(part.name)} .`));
-  return [...new Set(lines)].map((line) => line + "\n").join("");
+  const node = (part) => iri("entity", idOf(part)), edge = (t) => iri("relation", t.relation.id);
+  const say = (subject, what, text) => text && `${subject} <${RDFS}${what}> ${literal(text)} .`;
+  const lines = [
+    ...triples.map((t) => `${node(t.head)} ${edge(t)} ${node(t.tail)} .`),
+    ...triples.flatMap((t) => [t.head, t.tail]).flatMap((part) =>
+      [say(node(part), "label", part.name), say(node(part), "comment", told(part))]),
+    ...triples.map((t) => say(edge(t), "label", t.relation.name))];
+  return [...new Set(lines)].filter(Boolean).map((line) => line + "\n").join("");
+}
+
+export function download(graph, what, ending, text) {
+  const type = ending === "nt" ? "application/n-triples" : "text/tab-separated-values";
+  const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
+  const name = graph.replace(/[^\w.-]+/g, "-").replace(/^-+|-+$/g, "") || "graph";
+  el("a", { href: url, download: `${name}-${what}.${ending}` }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
 const key = (t) => JSON.stringify([idOf(t.head), t.relation.id, idOf(t.tail)]);
 
 export class Collection {
   constructor(graph, onChange) {
-    Object.assign(this, { store: `satkgc.collected.${graph}`, graph, onChange });
-    try {
-      this.triples = JSON.parse(localStorage.getItem(this.store) ?? "[]");
-    } catch {
-      this.triples = [];
-    }
+    Object.assign(this, { store: `satkgc.collected.${graph}`, graph, onChange, cleared: [] });
     byId("collected").addEventListener("click", () => byId("collection").showModal());
     byId("collection-close").addEventListener("click", () => byId("collection").close());
-    byId("collection-clear").addEventListener("click", () => this.#set([]));
-    byId("download-tsv").addEventListener("click", () => this.#download(tsv, "tsv", "text/tab-separated-values"));
-    byId("download-nt").addEventListener("click", () => this.#download(ntriples, "nt", "application/n-triples"));
-    this.#render();
+    byId("collection-clear").addEventListener("click", () => this.#clear());
+    for (const [ending, write] of [["tsv", tsv], ["nt", ntriples]]) {
+      byId(`download-${ending}`).addEventListener("click", () =>
+        download(graph, "accepted", ending, write(this.triples.map((t) => ({ ...t, accept: true })))));
+    }
+    window.addEventListener("storage", ({ key }) => [this.store, null].includes(key) && this.#show()); // another tab
+    this.#show();
   }
 
   has(triple) {
@@ -46,33 +69,53 @@ export class Collection {
   }
 
   toggle(triple) {
+    this.#read(); // another tab may have changed it
+    this.cleared = [];
     this.#set(this.has(triple) ? this.triples.filter((t) => key(t) !== key(triple)) : [...this.triples, triple]);
   }
 
-  #set(triples) {
-    this.triples = triples;
-    localStorage.setItem(this.store, JSON.stringify(triples));
-    this.#render();
-    this.onChange();
+  // Once more puts them back.
+  #clear() {
+    this.#read();
+    const back = this.cleared.filter((t) => !this.has(t));
+    this.cleared = back.length ? [] : this.triples;
+    this.#set(back.length ? [...this.triples, ...back] : []);
   }
 
-  #render() {
-    const none = this.triples.length === 0;
+  #read() {
+    try {
+      this.triples = JSON.parse(localStorage.getItem(this.store) ?? "[]");
+    } catch {
+      this.triples = [];
+    }
+  }
+
+  #set(triples) {
+    localStorage.setItem(this.store, JSON.stringify(triples));
+    this.#show();
+  }
+
+  #show() {
+    this.#read();
+    const none = this.triples.length === 0, back = this.cleared.length;
     byId("count").textContent = this.triples.length;
     byId("collected").classList.toggle("some", !none);
     byId("collection-empty").hidden = !none;
-    for (const id of ["download-tsv", "download-nt", "collection-clear"]) byId(id).disabled = none;
+    for (const id of ["download-tsv", "download-nt"]) byId(id).disabled = none;
+    byId("collection-clear").disabled = none && !back;
+    byId("collection-clear").textContent = back ? `Put ${back} back` : "Clear";
     byId("collection-list").replaceChildren(
-      ...this.triples.map((t) =>
+      ...this.triples.map((t, i) =>
         el("li", {}, statement(t), el("span", { class: "muted number" }, t.probability == null ? "" : percent(t.probability)),
-          el("button", { class: "quiet", type: "button", "aria-label": "Remove", onclick: () => this.toggle(t) }, "×"))));
+          el("button", { class: "quiet", type: "button", onclick: () => this.#remove(t, i),
+            "aria-label": `Remove ${[t.head, t.relation, t.tail].map((part) => readable(part.name)).join(" – ")}` }, "×"))));
+    this.onChange();
   }
 
-  #download(write, ending, type) {
-    const url = URL.createObjectURL(new Blob([write(this.triples)], { type: `${type};charset=utf-8` }));
-    const name = this.graph.replace(/[^\w.-]+/g, "-").replace(/^-+|-+$/g, "") || "graph";
-    el("a", { href: url, download: `${name}-accepted.${ending}` }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  #remove(triple, i) {
+    this.toggle(triple);
+    const left = byId("collection-list").querySelectorAll("button");
+    (left[Math.min(i, left.length - 1)] ?? byId("collection-close")).focus();
   }
 }
 

@@ -1,6 +1,12 @@
 // A text field with suggestions, after the ARIA combobox pattern: focus stays in the field, arrows move the choice.
 import { el, readable, shorten } from "./dom.js";
 
+// Those that bear a name, or the one whose id it is.
+export function called(text, entities) {
+  const one = entities.find((e) => e.id === text);
+  return one ? [one] : entities.filter((e) => readable(e.name).toLowerCase() === text.toLowerCase());
+}
+
 export class Combobox {
   // search(text, signal) gives a promise of entities; onPick(entity) is told what was chosen.
   constructor(input, text, list, search, onPick) {
@@ -35,8 +41,16 @@ export class Combobox {
     this.input.removeAttribute("aria-activedescendant");
   }
 
+  // Let a person choose, and say why.
+  offer(entities, why) {
+    this.input.focus();
+    this.#show(entities, why);
+  }
+
   #typed() {
     this.picked = null;
+    this.options = []; // what the list shows is of another text
+    this.active = -1;
     this.text.textContent = "";
     clearTimeout(this.timer);
     this.pending?.abort();
@@ -54,15 +68,16 @@ export class Combobox {
     }
   }
 
-  #show(entities, message = "nothing in the graph is called that") {
+  #show(entities, message = entities.length ? "" : "nothing in the graph is called that") {
     this.options = entities;
     this.active = -1;
     const items = entities.map((entity, i) =>
-      el("li", { id: `${this.list.id}-${i}`, role: "option", "aria-selected": "false", onclick: () => this.#pick(i) },
+      el("li", { id: `${this.list.id}-${i}`, role: "option", "aria-selected": "false", onclick: () => this.#pick(entity) },
         el("span", { class: "option-name" }, readable(entity.name)),
         el("span", { class: "option-text" }, shorten(entity.description || entity.id, 90))));
-    this.list.replaceChildren(...(items.length ? items : [el("li", { class: "none" }, message)]));
+    this.list.replaceChildren(...(message ? [el("li", { class: "none" }, message)] : []), ...items);
     this.list.hidden = false;
+    this.list.scrollTop = 0;
     this.input.setAttribute("aria-expanded", "true");
   }
 
@@ -76,7 +91,7 @@ export class Combobox {
     }
     if (event.key === "ArrowDown") this.#move(this.active + 1);
     else if (event.key === "ArrowUp") this.#move(this.active - 1);
-    else if (event.key === "Enter" && this.options.length) this.#pick(Math.max(0, this.active));
+    else if (event.key === "Enter" && this.#meant) this.#pick(this.#meant);
     else if (event.key === "Escape") this.close();
     else return;
     event.preventDefault();
@@ -86,13 +101,19 @@ export class Combobox {
   #move(to) {
     if (!this.options.length) return;
     this.active = (to + this.options.length) % this.options.length;
-    [...this.list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === this.active)));
-    this.list.children[this.active].scrollIntoView({ block: "nearest" });
+    const items = [...this.list.querySelectorAll("[role=option]")];
+    items.forEach((item, i) => item.setAttribute("aria-selected", String(i === this.active)));
+    items[this.active].scrollIntoView({ block: "nearest" });
     this.input.setAttribute("aria-activedescendant", `${this.list.id}-${this.active}`);
   }
 
-  #pick(i) {
-    const entity = this.options[i];
+  // What Enter takes: the one that the arrows reached, else the first, unless several have the very name.
+  get #meant() {
+    const several = called(this.input.value.trim(), this.options).length > 1;
+    return this.options[this.active] ?? (several ? undefined : this.options[0]);
+  }
+
+  #pick(entity) {
     this.set(entity);
     this.onPick(entity);
   }

@@ -11,7 +11,8 @@ export function draw(triple, details, path, known, width, onPick) {
   const height = Math.min(380, 150 + 16 * graph.nodes.length);
   const nodes = graph.nodes.map((node) => size(node, ends, width, height));
   const index = new Map(nodes.map((node, i) => [node.id, i]));
-  const places = layout(nodes, graph.edges.map((e) => [index.get(e.from), index.get(e.to)]), width, height);
+  const taken = ends[0] === ends[1] ? [] : asked(nodes[index.get(ends[0])], nodes[index.get(ends[1])], readable(triple.relation.name));
+  const places = layout(nodes, graph.edges.map((e) => [index.get(e.from), index.get(e.to)]), width, height, taken);
   const place = (id) => places[index.get(id)];
 
   const picture = svg("svg", { class: "drawing", viewBox: `0 0 ${width} ${height}`, role: "group",
@@ -79,6 +80,17 @@ const arrow = (id, style) =>
 // A node's place is the middle of its box: the dot is at the top, the label below it.
 const dotY = (node) => -node.height / 2 + node.radius + 2;
 
+const BOW = -0.14; // of the asked edge, upwards
+
+// The room that the asked edge and its label take between the two ends.
+function asked(head, tail, label) {
+  const [x1, y1, x2, y2] = [head.fixed.x, head.fixed.y + dotY(head), tail.fixed.x, tail.fixed.y + dotY(tail)];
+  const at = (t) => ({ x: x1 + t * (x2 - x1), y: y1 + t * (y2 - y1) + 2 * t * (1 - t) * BOW * (x2 - x1) });
+  const line = [0.25, 0.375, 0.5, 0.625, 0.75].map((t) => ({ fixed: at(t), width: (x2 - x1) / 8, height: 12 }));
+  const { x, y } = at(0.5);
+  return [...line, { fixed: { x, y: y - 9 }, width: 6.5 * label.length, height: 16 }];
+}
+
 // How far from the dot an edge in direction (ux, uy) may come near: not onto the label.
 function clear(node, ux, uy) {
   const near = node.radius + 4, below = node.height - node.radius - 1, half = node.width / 2 + 3;
@@ -89,7 +101,7 @@ function clear(node, ux, uy) {
 function line(edge, source, from, target, to, known) {
   const fromY = from.y + dotY(source), toY = to.y + dotY(target);
   const dx = to.x - from.x, dy = toY - fromY, far = Math.hypot(dx, dy) || 1;
-  const bend = edge.kind === "asked" ? -0.14 * Math.sign(dx || 1) : 0; // bowed upwards, so that it never hides another
+  const bend = edge.kind === "asked" ? BOW * Math.sign(dx || 1) : 0; // bowed upwards, so that it never hides another
   const mx = (from.x + to.x) / 2 - dy * bend, my = (fromY + toY) / 2 + dx * bend;
   const start = Math.hypot(mx - from.x, my - fromY) || 1, end = Math.hypot(mx - to.x, my - toY) || 1;
   const [ux, uy, vx, vy] = [(mx - from.x) / start, (my - fromY) / start, (mx - to.x) / end, (my - toY) / end];
@@ -97,17 +109,18 @@ function line(edge, source, from, target, to, known) {
   const [x1, y1, x2, y2] = [from.x + ux * leave, fromY + uy * leave, to.x + vx * arrive, toY + vy * arrive];
   const kind = edge.kind === "asked" && known ? "asked held" : (edge.kind ?? "");
   const accent = edge.kind ? "arrow-accent" : "arrow";
-  return svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]) },
+  const told = `${source.name} – ${edge.label} – ${target.name}`;
+  return svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]), role: "img", "aria-label": told },
     svg("path", { d: `M${x1} ${y1}Q${mx} ${my} ${x2} ${y2}`, "marker-end": `url(#${accent})` }),
     svg("text", { x: (x1 + x2) / 4 + mx / 2, y: (y1 + y2) / 4 + my / 2 - 5 }, edge.label),
-    svg("title", {}, edge.label));
+    svg("title", {}, told));
 }
 
 function dot(node, { x, y }, ends, onPick) {
   const pick = node.id === FRESH ? undefined : () => onPick(node);
   return svg("g", { class: ends.includes(node.id) ? "node end" : "node", transform: `translate(${x} ${y})`, "data-id": node.id,
       tabindex: pick && "0", role: pick && "button", "aria-label": pick && `Ask about ${node.name}`, onclick: pick,
-      onkeydown: pick && ((event) => event.key === "Enter" && pick()) },
+      onkeydown: pick && ((event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), pick())) },
     svg("circle", { cy: dotY(node), r: node.radius }),
     svg("text", { y: node.height / 2 - 5 }, node.label),
     svg("title", {}, node.name));

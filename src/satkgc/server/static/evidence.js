@@ -2,7 +2,7 @@
 import { get, post, reference } from "./api.js";
 import { statement } from "./collection.js";
 import { draw, FRESH } from "./drawing.js";
-import { el, percent, readable } from "./dom.js";
+import { el, percent, readable, svg } from "./dom.js";
 
 const part = (title, note, ...content) =>
   el("section", { class: "part" }, el("h3", {}, title), note && el("p", { class: "muted" }, note), ...content);
@@ -20,28 +20,40 @@ export class Panel {
   async show(row, onClose) {
     this.pending?.abort();
     const pending = (this.pending = new AbortController());
-    const { triple, answer } = row;
+    const { triple, answer, asked } = row;
     const head = el("header", {},
       el("button", { class: "quiet close", type: "button", "aria-label": "Close the evidence", onclick: onClose }, "×"),
       el("h2", {}, statement(triple)),
       el("p", { class: "muted" }, answer.known ? "The graph holds this statement." : "The graph does not hold this statement."));
-    this.panel.replaceChildren(head, el("p", { class: "status waiting" }, "Looking for evidence"));
+    const body = el("div", {}, el("p", { class: "status waiting" }, "Looking for evidence"));
+    this.panel.replaceChildren(head, body);
     this.panel.hidden = false;
+    this.panel.scrollTop = 0;
+    this.panel.focus({ preventScroll: true });
     try {
       const neighbours = (end) =>
         end.id ? get("entity", { id: end.id, limit: 60 }, pending.signal) : { id: FRESH, neighbours: end.neighbours ?? [] };
       const [evidence, ...details] = await Promise.all([
-        post("evidence", { head: reference(triple.head), relation: triple.relation.id, tail: reference(triple.tail) }, pending.signal),
+        post("evidence", { head: reference(triple.head), relation: triple.relation.id, tail: reference(triple.tail), asked },
+          pending.signal),
         neighbours(triple.head), neighbours(triple.tail)]);
       const width = Math.max(300, Math.round(this.panel.clientWidth - 2));
-      this.panel.replaceChildren(head,
-        draw(triple, details, evidence.path, answer.known, width, this.onPick),
+      body.replaceChildren(
+        draw(triple, details, evidence.path, answer.known, width, this.onPick), legend(answer.known),
         similar(evidence, triple), path(evidence), texts(evidence));
     } catch (error) {
       if (error.name === "AbortError") return;
-      this.panel.replaceChildren(head, el("p", { class: "status error" }, error.message));
+      body.replaceChildren(el("p", { class: "status error" }, error.message));
     }
   }
+}
+
+function legend(known) {
+  const sample = (kind, text) => el("span", {}, svg("svg", { viewBox: "0 0 26 8", width: 26, height: 8, "aria-hidden": "true" },
+    svg("g", { class: `edge ${kind}` }, svg("path", { d: "M0 4H26" }))), text);
+  return el("p", { class: "legend muted" },
+    sample(known ? "asked held" : "asked", known ? "this statement" : "this statement (dashed: not in the graph)"),
+    sample("path", "the shortest path"), sample("", "what else the graph holds"));
 }
 
 function similar({ similar }, triple) {
@@ -65,12 +77,13 @@ function path({ path }) {
 }
 
 // Without the marks that begin and end a text for the model; the one between its segments becomes a dash.
-const plain = (text) =>
-  text.replace(/^(\[CLS\]|<s>)\s*|\s*(\[SEP\]|<\/s>)$/g, "").replace(/\s*(\[SEP\]|(<\/s>)+)\s*/g, " — ");
+export const plain = (text) =>
+  text.replace(/^(\[CLS\]|<s>)\s*|\s*(\[SEP\]|<\/s>)\s*$/g, "").replace(/\s*(\[SEP\]|<\/s>(\s*<\/s>)*)\s*/g, " — ");
 
-function texts({ query_text, entity_text, score, probability }) {
-  const trust = probability == null ? "" : `, ${percent(probability)} as the missing tail`;
-  return part("Texts compared", `cosine ${score.toFixed(3)}${trust}`,
+function texts({ asked, query_text, entity_text, score, probability }) {
+  const trust = probability == null ? "" : `, ${percent(probability)} as the missing ${asked}`;
+  const both = asked === "relation" ? " (the mean of asking for the tail, shown here, and for the head)" : "";
+  return part("Texts compared", `cosine ${score.toFixed(3)}${both}${trust}`,
     el("div", { class: "texts" },
       el("blockquote", {}, el("cite", {}, "question"), plain(query_text)),
       el("blockquote", {}, el("cite", {}, "answer"), plain(entity_text))));

@@ -1,13 +1,15 @@
 // Where the nodes of a small drawing go: springs, repulsion, and labels that do not lie on each other.
 
 // nodes: [{id, width, height, fixed?: {x, y}}], edges: [[i, j]]; gives [{x, y}] inside width × height.
+// taken: boxes like fixed nodes, but of no other force, where no node may lie.
 // The same graph always gives the same drawing: the start is a circle, nothing is random.
-export function layout(nodes, edges, width, height, rounds = 320) {
+export function layout(nodes, edges, width, height, taken = [], rounds = 320) {
   const n = nodes.length;
   const ideal = Math.min(95, 0.8 * Math.sqrt((width * height) / Math.max(n, 1)));
   const at = nodes.map((node, i) => node.fixed
     ? { ...node.fixed }
     : { x: width / 2 + 0.4 * width * Math.cos(2.4 * i), y: height / 2 + 0.4 * height * Math.sin(2.4 * i) });
+  const boxes = [...nodes, ...taken], spots = [...at, ...taken.map((box) => box.fixed)];
   for (let round = 0; round < rounds; round++) {
     const heat = 0.1 * Math.min(width, height) * (1 - round / rounds) ** 1.5 + 0.5;
     const move = nodes.map(() => ({ x: 0, y: 0 }));
@@ -22,11 +24,11 @@ export function layout(nodes, edges, width, height, rounds = 320) {
       at[i].x += (x / far) * Math.min(far, heat);
       at[i].y += (y / far) * Math.min(far, heat);
     }
-    if (round > rounds / 3) separate(nodes, at);
+    if (round > rounds / 3) separate(boxes, spots);
     nodes.forEach((node, i) => keepInside(node, at[i], width, height));
   }
   // Without the springs, until nothing overlaps (or the picture is too full for that).
-  for (let pass = 1; pass <= 300 && separate(nodes, at, pass % 6 === 0); pass++) {
+  for (let pass = 1; pass <= 300 && separate(boxes, spots, pass % 6 === 0); pass++) {
     nodes.forEach((node, i) => keepInside(node, at[i], width, height));
   }
   return at;
