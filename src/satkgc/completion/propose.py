@@ -108,9 +108,9 @@ def propose(
     count = write_triples(out, _rows(asker, best))
     state.file.unlink(missing_ok=True)
     if not count:
-        least = None if min_probability is None else f"at least {min_probability:.4g} likely"
-        limits = [least, typed and "typed", not second_answers and "no second answers"]
-        log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(filter(None, ["new", *limits])))
+        limits = [] if min_probability is None else [f"at least {min_probability:.4g} likely"]
+        limits += ["typed"] * typed + ["no second answers"] * (not second_answers)
+        log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(["new", *limits]))
     return count
 
 
