@@ -89,6 +89,7 @@ def test_the_good_folder_is_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("entities.tsv", b"a\tAnn\tx\nb\tBob\t\xc3\n", r"entities.tsv:2: byte 7 of the line is not UTF-8"),
         ("entities.tsv", b"a\tx\t\nb\tx\t\na\ty\t\n", r"entities.tsv:3: entity 'a' is listed twice; .*entities.tsv:1"),
         ("entities.tsv", b"a\tx\t\nb\t \t\nc\ty\t\n", r"entities.tsv:2: entity 'b' has neither .*--textless allow"),
+        ("entities.tsv", b"a\t\t\nb\t \t\nc\t\t\n", r"entities.tsv:1: entity 'a' and 2 more have neither name nor "),
         ("entities.tsv", b"a\tx\n\tx\n", r"entities.tsv:2: the entity's id is empty"),
         ("relations.tsv", b"r\tx\ns\ty\nr\tz\n", r"relations.tsv:3: relation 'r' is listed twice"),
         ("relations.tsv", b"r\tx\xff\n", r"relations.tsv:1: byte 4 of the line is not UTF-8"),
