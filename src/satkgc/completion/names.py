@@ -98,12 +98,12 @@ class Names:
         return [(d, other) for (e, d), others in self.joined.items() if e == subject for other in others]
 
     def entity(self, ref: str) -> int:
-        """The entity with this id or else with this name; a name of several is answered with all of them."""
+        """The entity with this id, or name, or last part of an id; of several, all are told."""
         found = self._find(ref)
         if found is not None:
             return found
         named = [int(i) for i in self.kg.entities.by_name(ref)] + self._added_as(ref)
-        named = named or self._search.called(ref)
+        named = named or self._search.called(ref) or self._search.last_part(ref).tolist()
         if len(named) == 1:
             return named[0]
         if named:
