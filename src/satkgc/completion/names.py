@@ -177,7 +177,10 @@ class Names:
             found.append(kept[:, column] if other is None else kept[kept[:, across] == other, column])
         directed = relation if side == "head" else relation + self.kg.num_relations
         late = [e for (e, d), others in self.joined.items() if d == directed and (other is None or other in others)]
-        return np.unique(np.concatenate([*found, np.array(late, np.int32)]))
+        members = np.zeros(len(self.kg.entities) + len(self.added), bool)
+        for entities in (*found, np.array(late, np.int32)):
+            members[entities] = True
+        return np.flatnonzero(members).astype(np.int32)  # np.unique takes seconds for a million
 
     def _new(self, index: int) -> Newcomer | None:
         first = len(self.kg.entities)
