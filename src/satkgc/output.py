@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
@@ -24,3 +27,28 @@ def folder(path: Path) -> Path:
         problem = "there is a file of this name" if path.is_file() else f"cannot make this folder ({error.strerror})"
         raise SatkgcError(problem, where=path, remedy="choose another place") from error
     return path
+
+
+def partial(folder: Path) -> Path:
+    """A sibling to write into, until it takes the folder's name; those that killed processes left are removed."""
+    stem = f".{folder.name}.partial-{socket.gethostname()}-"  # of the processes of another machine nobody can tell
+    for path in folder.parent.glob(".*.partial-*"):
+        process = path.name.removeprefix(stem)
+        if process != path.name and process.isdecimal() and not _runs(int(process)):
+            shutil.rmtree(path, ignore_errors=True)
+    return folder.with_name(f"{stem}{os.getpid()}")
+
+
+def _runs(process: int) -> bool:
+    """Whether another process has this number."""
+    if process == os.getpid():
+        return False  # it was another's: ours has only begun
+    if os.name != "posix":
+        return True  # elsewhere there is no asking
+    try:
+        os.kill(process, 0)  # asks, and does nothing
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

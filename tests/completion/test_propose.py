@@ -107,6 +107,30 @@ def test_relations_left_out(completer, tmp_path):
         completer.propose(tmp_path / "none.tsv", relations=["near"], without=["near"])
 
 
+def test_relations_of_one_answer_both_ways_are_told_and_alone_refused(completer, tmp_path, monkeypatch, caplog):
+    near, size = completer.kg.relations.find("near"), completer.kg.num_relations
+    monkeypatch.setattr(module, "single_answered", lambda kg: {near, near + size})
+    why = "the entities at both ends of 'near' have their one answer already; --second-answers asks for more"
+    with pytest.raises(SatkgcError, match=f"^nothing is left to ask: {why}$"):
+        completer.propose(tmp_path / "none.tsv", n=10, relations=["near"])
+    assert list(tmp_path.iterdir()) == []
+    assert completer.propose(tmp_path / "some.tsv", n=10, relations=["near", "born_in"]) == 10
+    assert caplog.messages == [f"1 of 2 relations left out: {why}"]
+    assert completer.propose(tmp_path / "all.tsv", n=10, relations=["near"], second_answers=True) == 10
+    assert len(caplog.messages) == 1
+    # Asked one way only, answers that have been the relation's end already have their one answer too.
+    monkeypatch.setattr(module, "single_answered", lambda kg: {near})
+    with pytest.raises(SatkgcError, match=r"at an end of 'near' have .*; --second-answers .* leaving --typed out"):
+        completer.propose(tmp_path / "typed.tsv", n=10, relations=["near"], typed=True)
+
+
+def test_no_triple_that_is_likely_enough_is_told(completer, tmp_path, caplog):
+    out = tmp_path / "none.tsv"
+    assert completer.propose(out, relations=["near"], min_probability=1.0, typed=True) == 0
+    limits = "new, at least 1 likely, typed, no second answers"
+    assert caplog.messages == [f"{out}: no triple is all that was asked for: {limits}"]
+
+
 def test_which_relations_have_one_answer():
     one_tail = [(i, 0, 40 + i % 3) for i in range(30)]  # thirty heads, three tails
     nearly = [(i, 1, 40) for i in range(39)] + [(0, 1, 41)]  # one head of 39 has a second

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.completion.names import Names
 from satkgc.completion.search import EntitySearch, _bits, _overlap, _sign, name_matches
-from satkgc.kg import Vocabulary
+from satkgc.kg import KnowledgeGraph, Vocabulary
 
 NAMES = [
     "Leonardo da Vinci", "Leonardo DiCaprio", "Vinci", "Mona Lisa", "Lisa", "Österreich", "Zürich", "Zug", "New York",
@@ -57,6 +59,26 @@ def test_mistyped_iris():
     assert set(search.search(base + "inv-005", 2)) == {2, 3}
     assert search.search(base + "Timbuktu", 3) == []
     assert search.search("http://nowhere.example/Munich", 3) == []
+
+
+def test_the_last_part_of_an_iri():
+    base = "http://e.org/entity/"
+    ids = [base + "Q1", base + "Q12", base + "P#Q12", "wd:Q3", "Q4", "http://e.org/", base + "Q4"]
+    names = ["Q1 of all", "a", "Q3", "b", "Q1", "Q12 again", "q4"]
+    vocabulary = Vocabulary.build("entity", pa.array(ids), pa.array(names), pa.array([""] * 7))
+    search = EntitySearch.build(vocabulary, np.array([9, 1, 2, 0, 0, 9, 0], np.int32))
+    assert search.search("Q1", 3) == [0, 4, 5]  # before the name
+    assert search.search("Q12", 3) == [2, 1, 5]
+    assert search.search("Q3", 2) == [3, 2]
+    assert [search.last_part(text).tolist() for text in ("Q12", "2", "", "entity/Q1")] == [[1, 2], [], [], [0]]
+    # A question may name an entity so, unless an id or a name is the same.
+    kg = KnowledgeGraph.from_arrays("g", vocabulary, vocabulary, np.zeros((1, 3), np.int32))
+    known = Names(kg, search)
+    assert [known.entity(text) for text in ("entity/Q1", "Q1", "Q4", "wd:Q3", "Q3")] == [0, 4, 4, 3, 2]
+    with pytest.raises(AmbiguousNameError, match="Q12"):
+        known.entity("Q12")
+    with pytest.raises(UnknownNameError):
+        known.entity("")
 
 
 def test_misspelt_and_inner_words_are_found(search):

@@ -99,6 +99,28 @@ def test_nothing_is_overwritten_unasked_and_nothing_but_a_graph_ever(tmp_path: P
     assert (tmp_path / "graph" / "config.json").read_text() == "keep me"
 
 
+def test_what_a_killed_write_left_goes_with_the_next_and_what_others_write_stays(tmp_path: Path) -> None:
+    script = "import sys, time; from pathlib import Path; from satkgc.kg.binary import _replacing\n"
+    script += "with _replacing(Path(sys.argv[1]), False): print('here', flush=True); time.sleep(600)"
+    target = str(tmp_path / "graph")
+    with subprocess.Popen([sys.executable, "-c", script, target], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "here\n"
+            (left,) = os.listdir(tmp_path)
+            (tmp_path / left / "train.npy").touch()
+            sample().save(target)
+            assert sorted(os.listdir(tmp_path)) == [left, "graph"]
+        finally:
+            other.kill()
+    foreign = [".graph.partial-another.machine-1", ".graph.partial-", ".graph2.partial-1", "graph2"]
+    for name in foreign:
+        (tmp_path / name).mkdir()
+    (tmp_path / left.replace(str(other.pid), str(os.getpid()))).mkdir()  # this number was another's once
+    sample().save(target, overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == sorted([*foreign, "graph"])
+
+
 @pytest.mark.parametrize("limit", [100, 2000, 20_000])
 def test_a_write_that_fails_leaves_nothing_behind_and_what_was_there_untouched(tmp_path: Path, limit: int) -> None:
     """A limit on the size of files fails a write just as a full disk does, and needs no full disk."""

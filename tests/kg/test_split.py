@@ -16,6 +16,7 @@ from satkgc.kg.distinct import distinct
 from satkgc.kg.leaks import find_leaks
 from satkgc.kg.split import split_graph
 
+SIDES = "valid", "test"
 Rows = set[tuple[int, int, int]]
 
 
@@ -106,6 +107,23 @@ def test_a_small_graph_has_at_least_one_triple_on_each_side() -> None:
     split = split_graph(ring, "transductive", 0.01, 0.01)
     assert (len(split.valid), len(split.test)) == (1, 1)
     assert len(split_graph(ring, "transductive", 0, 0.01).valid) == 0
+
+
+@pytest.mark.parametrize("kind", ["transductive", "inductive"])
+def test_without_a_share_a_large_graph_holds_out_no_more_than_the_most(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = graph_of([(i, 0, (i + k) % 400) for i in range(400) for k in (1, 7, 30)], 400)
+    monkeypatch.setattr("satkgc.kg.split.MOST", 15)
+
+    def held_out(valid: float | None, test: float | None) -> list[int]:
+        split = split_graph(ring, kind, valid, test)
+        return [len(split.split(name) if kind == "transductive" else split.split_entities[name]) for name in SIDES]
+
+    assert held_out(None, None) == [15, 15]
+    assert held_out(0.05, None) == [20 if kind == "inductive" else 60, 15]  # a share that is given holds
+    monkeypatch.setattr("satkgc.kg.split.MOST", 1000)
+    assert held_out(None, None) == held_out(0.05, 0.05)
 
 
 @pytest.mark.parametrize("kind", ["transductive", "inductive"])

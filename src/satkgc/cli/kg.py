@@ -50,8 +50,8 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
     "graphs": (list[str], "RDF: the IRI of a named graph to read, and no other; repeat it. (default: all as one)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),
-    "valid": (float, "The share to hold out for validation. (default: 0.05)"),
-    "test": (float, "The share to hold out for testing. (default: 0.05)"),
+    "valid": (float, "The share to hold out for validation. (default: 0.05, at most 10,000)"),
+    "test": (float, "The share to hold out for testing. (default: 0.05, at most 10,000)"),
     "seed": (int, "The seed of that split. (default: 0)"),
 }
 
@@ -94,7 +94,8 @@ def import_(
 ) -> None:
     """Read a graph once and write its binary form, which opens at once whatever its size.
 
-    A source without a split of its own gets a seeded one, in which train knows every entity and relation.
+    A source without a split of its own gets a seeded one, in which train knows every entity and relation: 5 % of the
+    triples each to validate and test, at most 10,000, or the shares --valid and --test.
 
     [bold]Examples[/]
 

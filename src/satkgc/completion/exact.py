@@ -12,6 +12,7 @@ from satkgc.completion.vectors import Float32, Vectors
 from satkgc.kg.vocabulary import Int32
 
 BLOCK = 1 << 23  # scores held at once: 32 MiB
+COPIED = 2048  # rows of allowed entities copied at once: they stay in the processor's cache until they are multiplied
 
 
 class ExactIndex:
@@ -55,8 +56,8 @@ class ExactIndex:
             for first, rows in self.vectors.blocks(size):
                 yield np.arange(first, first + len(rows), dtype=np.int32), rows
         else:
-            for start in range(0, len(allowed), size):
-                chunk = allowed[start : start + size]
+            for start in range(0, len(allowed), COPIED):
+                chunk = allowed[start : start + COPIED]
                 yield np.ascontiguousarray(chunk, np.int32), self.vectors.rows(chunk)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -22,9 +23,12 @@ from satkgc.kg.vocabulary import Int32
 from satkgc.output import ready
 from satkgc.progress import progress_bar
 
+log = logging.getLogger("satkgc.completion")
+
 BATCH = 1024  # questions asked at once
 SINGLE = 0.95  # share of a relation's entities that have one answer, from which on it is taken to give no more
 FEW = 10  # with fewer entities than this there is no telling
+SHOWN = 5  # relations named in a message
 SAVE_SECONDS = 15.0  # between two notes of how far it got
 MOST = 10_000_000  # triples kept: what fits into memory with ease
 
@@ -75,16 +79,18 @@ def propose(
         raise SatkgcError("this run has no probabilities", remedy="leave the least probability out")
     size = asker.kg.num_relations
     single = set() if second_answers else single_answered(asker.kg)
-    work = [
-        (d, start)
+    asked = [
+        d
         for r in relations
-        for d in (r, r + size)
+        for d, other in ((r, r + size), (r + size, r))
         if d not in single  # whoever is asked has an answer
-        for start in range(0, len(_askers(asker, d)), BATCH)
+        and not (typed and other in single)  # whoever may be an answer is one already
     ]
+    _tell_left_out(asker.kg, relations, {d % size for d in asked}, typed)
+    work = [(d, start) for d in asked for start in range(0, len(_askers(asker, d)), BATCH)]
     settings = {"run": signature, "n": n, "relations": list(relations), "least": min_probability, "batch": BATCH}
-    asked = json.dumps(settings | {"second_answers": second_answers, "typed": typed})
-    state = _State(out.with_name(out.name + ".state.npz"), asked)
+    settings |= {"second_answers": second_answers, "typed": typed}
+    state = _State(out.with_name(out.name + ".state.npz"), json.dumps(settings))
     done, best = state.open()
     with progress_bar() as bar:
         task = bar.add_task("proposing", total=len(work), completed=done)
@@ -101,7 +107,24 @@ def propose(
                 saved = time.monotonic()
     count = write_triples(out, _rows(asker, best))
     state.file.unlink(missing_ok=True)
+    if not count:
+        limits = [] if min_probability is None else [f"at least {min_probability:.4g} likely"]
+        limits += ["typed"] * typed + ["no second answers"] * (not second_answers)
+        log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(["new", *limits]))
     return count
+
+
+def _tell_left_out(kg: KnowledgeGraph, relations: Sequence[int], asked: set[int], typed: bool) -> None:
+    """Say which relations are not asked at all, since their entities have the one answer that there is."""
+    left_out = [kg.relations.id(r) for r in relations if r not in asked]
+    if not left_out:
+        return
+    named = ", ".join(map(repr, left_out[:SHOWN])) + (", …" if len(left_out) > SHOWN else "")
+    why = f"the entities at {'an end' if typed else 'both ends'} of {named} have their one answer already"
+    remedy = "--second-answers asks for more" + (", as may leaving --typed out" if typed else "")
+    if not asked:
+        raise SatkgcError(f"nothing is left to ask: {why}", remedy=remedy)
+    log.warning("%s of %s relations left out: %s; %s", f"{len(left_out):,}", f"{len(relations):,}", why, remedy)
 
 
 def _askers(asker: Asker, directed: int) -> Int32:

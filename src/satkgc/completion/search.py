@@ -56,13 +56,13 @@ class EntitySearch:
         return cls(entities, degree, *arrays)
 
     def search(self, text: str, limit: int) -> list[int]:
-        """Entities, best first: that id, names that begin so, ids that begin so, ids and names that look like it."""
+        """Entities, best first: that id or its last part, names, then ids that begin so, and what looks like it."""
         text = text.strip()[:LONGEST]
         if not text:
             return []
         exact = self.entities.find(text)
         found = [] if exact is None else [exact]
-        for more in (self._names, self._ids, self._ids_alike, self._alike):
+        for more in (self._last_parts, self._names, self._ids, self._ids_alike, self._alike):
             if len(found) < limit:
                 found = list(dict.fromkeys(found + more(text, limit)))
         return found[:limit]
@@ -73,8 +73,20 @@ class EntitySearch:
         low = bisect_left(self.order, wanted, key=self._lower)
         return sorted(int(i) for i in self.order[low : bisect_right(self.order, wanted, lo=low, key=self._lower)])
 
+    def last_part(self, text: str) -> Int32:
+        """All entities whose id is an IRI that ends so, after a / # or : (70 ms of five million)."""
+        if not text:
+            return np.empty(0, np.int32)
+        places = np.flatnonzero(pc.ends_with(self.entities.ids, text))
+        ids = self.entities.ids.take(places)
+        marked = [np.asarray(pc.ends_with(ids, mark + text)) for mark in "/#:"]
+        return places[np.logical_or.reduce(marked)].astype(np.int32)
+
     def _lower(self, index: int) -> bytes:
         return _lower(self.entities.name(index)).encode()
+
+    def _last_parts(self, text: str, limit: int) -> list[int]:
+        return self._linked(self.last_part(text), limit)
 
     def _names(self, text: str, limit: int) -> list[int]:
         """Names that begin so, whole ones first, then by degree: what one means is mostly what is much linked."""

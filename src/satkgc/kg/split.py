@@ -23,6 +23,7 @@ from numba import njit
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.kernels import LOW, sort_buckets
+from satkgc.kg.readers.options import MOST, SHARE
 from satkgc.kg.vocabulary import Int32
 
 log = logging.getLogger("satkgc.kg")
@@ -31,10 +32,11 @@ TRAIN, VALID, TEST = 0, 1, 2  # the larger wins where a triple joins entities of
 
 
 def split_graph(
-    graph: KnowledgeGraph, kind: str, valid: float = 0.05, test: float = 0.05, seed: int = 0
+    graph: KnowledgeGraph, kind: str, valid: float | None = None, test: float | None = None, seed: int = 0
 ) -> KnowledgeGraph:
     """Hold out shares of the triples ("transductive") or of the entities ("inductive").
 
+    Without a share it is 5 %, of large graphs 10,000: more would tell little more and take hours to measure by.
     A graph that has a split already is returned as it is, as is any graph for "none".
     """
     if kind not in ("transductive", "inductive", "none"):
@@ -67,8 +69,10 @@ def split_graph(
     )
 
 
-def _wanted(share: float, total: int) -> int:
+def _wanted(share: float | None, total: int) -> int:
     """How many to hold out: at least one of a small graph, so that there is something to measure by."""
+    if share is None:
+        return min(MOST, _wanted(SHARE, total))
     return max(1, round(share * total)) if share else 0
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from satkgc import output
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
@@ -18,7 +19,7 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
     """Write train, valid, test, entities and relations.tsv, and the held-out entities of an inductive graph."""
     if folder.exists():
         raise SatkgcError("the output exists already", where=folder, remedy="remove it or choose another folder")
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
+    partial = output.partial(folder)
     try:
         partial.mkdir(parents=True)
         for split in ("train", "valid", "test"):

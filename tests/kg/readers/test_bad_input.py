@@ -25,6 +25,7 @@ GOOD = {
     "relations.tsv": b"r\tknows\n",
 }
 NT = b"<http://e/a> <http://r/r> <http://e/b> .\n" * 3
+OPEN = b'<http://e/a> <http://r/r> "no end .\n'
 
 
 def zstd(data: bytes) -> bytes:
@@ -88,6 +89,7 @@ def test_the_good_folder_is_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("entities.tsv", b"a\tAnn\tx\nb\tBob\t\xc3\n", r"entities.tsv:2: byte 7 of the line is not UTF-8"),
         ("entities.tsv", b"a\tx\t\nb\tx\t\na\ty\t\n", r"entities.tsv:3: entity 'a' is listed twice; .*entities.tsv:1"),
         ("entities.tsv", b"a\tx\t\nb\t \t\nc\ty\t\n", r"entities.tsv:2: entity 'b' has neither .*--textless allow"),
+        ("entities.tsv", b"a\t\t\nb\t \t\nc\t\t\n", r"entities.tsv:1: entity 'a' and 2 more have neither name nor "),
         ("entities.tsv", b"a\tx\n\tx\n", r"entities.tsv:2: the entity's id is empty"),
         ("relations.tsv", b"r\tx\ns\ty\nr\tz\n", r"relations.tsv:3: relation 'r' is listed twice"),
         ("relations.tsv", b"r\tx\xff\n", r"relations.tsv:1: byte 4 of the line is not UTF-8"),
@@ -190,6 +192,11 @@ def test_parquet_whose_strings_are_not_utf8(refused: Callable[..., str], tmp_pat
     ("name", "content", "message"),
     [
         ("g.nt", NT + b"<http://e/a> <http://r/r> oops .\n", r"g.nt:4: not N-Triples: column 27: "),
+        ("g.nt", NT + OPEN + NT * 150_000, r"g.nt:4: not N-Triples: column 27: Unexpected end of the line; correct it"),
+        ("g.nq.gz", gzip.compress(NT + OPEN + OPEN), r"g.nq.gz:4: not N-Quads: column 27: .* \(so is line 5\); "),
+        ("g.nt", (NT + OPEN) * 6, r"g.nt:4: .* \(so are lines 8, 12, 16, 20, …\); correct"),
+        ("g.nt", NT + OPEN[:30] + b"x" * (17 << 20) + b'" .', r"g.nt:4: not N-Triples: .* more than 16 MiB; correct"),
+        ("g.ttl", OPEN + NT * 150_000, r"g.ttl: before byte [\d,]+: not Turtle: a literal or IRI that does not end"),
         ("g.nt", NT + b'<http://e/a> <http://r/r> "\xff" .\n', r"g.nt:4: not N-Triples: column 28: Invalid UTF-8"),
         ("g.nq", NT + b"<http://e/a> .\n", r"g.nq:4: not N-Quads"),
         ("g.ttl", NT + b"x:a x:b x:c .\n", r"g.ttl:4: not Turtle: column 1: The prefix x: .*; correct"),

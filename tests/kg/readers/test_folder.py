@@ -99,6 +99,7 @@ def test_a_folder_without_a_split_gets_one(folder) -> None:  # type: ignore[no-u
         ({"split": "random"}, "split cannot be 'random'; use one of transductive, inductive, none"),
         ({"valid": 0.6, "test": 0.5}, "cannot hold out 0.6 \\+ 0.5"),
         ({"valid": -0.1}, "cannot hold out -0.1"),
+        ({"valid": 0.96}, "cannot hold out 0.96 \\+ 0.05"),
         ({"test": float("nan")}, "cannot hold out"),
     ],
 )

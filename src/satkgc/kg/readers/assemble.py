@@ -199,10 +199,12 @@ def check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa
     if kind == "entity" and options.textless == "error":
         textless = pc.and_(nameless, pc.equal(descriptions, ""))
         if (row := pc.index(textless, True).as_py()) >= 0:
+            others = pc.sum(textless).as_py() - 1
+            have = f"and {others:,} more have" if others else "has"
             raise SatkgcError(
-                f"entity {ids[row].as_py()!r} has neither name nor description",
+                f"entity {ids[row].as_py()!r} {have} neither name nor description",
                 where=listing.where(row),
-                remedy="give it one, or let its id serve as its name with --textless allow",
+                remedy="give each one, or let the id serve as the name with --textless allow",
             )
     if pc.any(nameless).as_py():
         names = pc.replace_with_mask(names, nameless, readable_names(ids.filter(nameless)))

@@ -14,6 +14,8 @@ SplitKind = Literal["transductive", "inductive", "none"]
 Unlisted = Literal["error", "add"]
 Textless = Literal["error", "allow"]
 
+SHARE, MOST = 0.05, 10_000  # to hold out for validation, and for testing, where no share is given
+
 # As RDF has them, and with a language of two or three letters, for no other is in use: "english" is none.
 _TAG = re.compile(r"(?:[A-Za-z]{2,3}|[ixIX](?=-))(?:-[A-Za-z0-9]{1,8})*")
 
@@ -67,9 +69,9 @@ class ReadOptions:
     # A source without valid and test triples gets a split of its own (see split.py), because training needs one to
     # measure itself by; "none" keeps all triples for training. A split in the source is never touched.
     split: SplitKind = "transductive"
-    # Shares to hold out: of the triples (transductive) or of the entities (inductive).
-    valid: float = 0.05
-    test: float = 0.05
+    # Shares to hold out: of the triples (transductive) or of the entities (inductive). None: 0.05, at most 10,000.
+    valid: float | None = None
+    test: float | None = None
     # Seed of the split: the same seed and source give the same split.
     seed: int = 0
 
@@ -84,9 +86,10 @@ class ReadOptions:
         for name, kind in (("unlisted", Unlisted), ("textless", Textless), ("split", SplitKind)):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise SatkgcError(f"{name} cannot be {value!r}", remedy=f"use one of {', '.join(get_args(kind))}")
-        if not (min(self.valid, self.test) >= 0 and 0 < self.valid + self.test < 1):
+        valid, test = (SHARE if share is None else share for share in (self.valid, self.test))
+        if not (min(valid, test) >= 0 and 0 < valid + test < 1):
             raise SatkgcError(
-                f"cannot hold out {self.valid:g} + {self.test:g} of the graph",
+                f"cannot hold out {valid:g} + {test:g} of the graph",
                 remedy="choose shares valid and test of at least 0 whose sum is above 0 and below 1",
             )
 

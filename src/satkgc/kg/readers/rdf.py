@@ -17,6 +17,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import quote
@@ -39,6 +40,8 @@ from satkgc.kg.vocabulary import Int32, Vocabulary
 log = logging.getLogger("satkgc.kg")
 
 FEW = 5  # examples in a message
+ENDLESS = "a literal or IRI that does not end, or has more than 16 MiB"  # the most that pyoxigraph holds
+BLOCK = 1 << 20  # bytes of statements looked at again at once, to find the broken ones
 LONGEST_IRI = 8_192  # a prefix of a megabyte would make every entity one
 
 
@@ -69,19 +72,58 @@ def _quads(file: SourceFile, stem: Path, prefixes: dict[str, str]) -> Iterator[A
             parser = pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
             yield from parser
             prefixes.update(getattr(parser, "prefixes", {}))  # not every version tells
-        except SyntaxError as error:
-            text = " ".join(str(error.args[0]).split())
-            if "remote contexts" in text:
-                raise SatkgcError(
-                    "its @context is on the network, where nothing is fetched from",
-                    where=file.shown,
-                    remedy="write the context into the file",
-                ) from None
-            if error.lineno is None:
-                where = f"{file.shown}: before byte {stream.tell():,}"
-            else:
-                where, text = file.at(error.lineno), f"column {error.offset}: {text.partition(': ')[2] or text}"
-            raise SatkgcError(f"not {form.name}: {text}", where=where, remedy="correct it there") from None
+        except (SyntaxError, MemoryError) as error:
+            if isinstance(error, MemoryError) and "buffer" not in str(error):
+                raise
+            raise _refusal(file, form, error, stream.tell()) from None
+
+
+def _refusal(file: SourceFile, form: Any, error: SyntaxError | MemoryError, read: int) -> SatkgcError:
+    """What is wrong with a file, and where; `read` bytes of it were read."""
+    where = f"{file.shown}: before byte {read:,}"
+    what = ENDLESS
+    if form.file_extension in ("nt", "nq") and (broken := list(islice(_broken_lines(file, form), FEW + 1))):
+        where, what = file.at(broken[0][0]), broken[0][1]
+        more = [str(line) for line, _ in broken[1:FEW]] + ["…"] * (len(broken) > FEW)
+        what += f" ({'so is line' if len(more) == 1 else 'so are lines'} {', '.join(more)})" if more else ""
+    elif isinstance(error, SyntaxError):
+        what = _told(error)
+        if "remote contexts" in what:
+            what = "its @context is on the network, where nothing is fetched from"
+            return SatkgcError(what, where=file.shown, remedy="write the context into the file")
+        where = where if error.lineno is None else file.at(error.lineno)
+    return SatkgcError(f"not {form.name}: {what}", where=where, remedy="correct it there")
+
+
+def _broken_lines(file: SourceFile, form: Any) -> Iterator[tuple[int, str]]:
+    """The lines of a file of one statement a line that are none, and why; in one go, only the first would be told."""
+    first = 1
+    with file.open() as stream:
+        while block := stream.read(BLOCK) + stream.readline(32 * BLOCK):
+            lines = block.splitlines(keepends=True)
+            if _fault(block, form):  # line by line takes five times as long
+                for number, line in enumerate(lines, first):
+                    if fault := _fault(line, form):
+                        yield number, fault
+            first += len(lines)
+
+
+def _fault(text: bytes, form: Any) -> str | None:
+    import pyoxigraph
+
+    try:
+        for _ in pyoxigraph.parse(text, form):
+            pass
+    except SyntaxError as error:
+        return _told(error).replace("end of file", "end of the line")
+    except MemoryError:
+        return ENDLESS
+    return None
+
+
+def _told(error: SyntaxError) -> str:
+    text = " ".join(str(error.args[0]).split())
+    return text if error.lineno is None else f"column {error.offset}: {text.partition(': ')[2] or text}"
 
 
 class _Nodes:
