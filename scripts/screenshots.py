@@ -56,7 +56,7 @@ def evidence(page: Page) -> Any:
     """Show the evidence for the best answer that the graph does not have, the question still in view."""
     page.locator(".answers li:not(.known) .answer").first.click()
     page.locator("svg.drawing").wait_for()
-    page.evaluate("scrollTo(0, document.querySelector('#question').offsetTop - 40)")
+    page.evaluate("scrollTo(0, document.querySelector('#question').offsetTop - 24)")
 
 
 def top(page: Page) -> Any:

@@ -223,6 +223,11 @@ def test_an_unfinished_answer_file_is_not_left_behind(prepared, tmp_path, monkey
     assert [file.name for file in tmp_path.iterdir()] == ["q.tsv"]
 
 
+def test_a_file_of_proposals_that_cannot_be_written_is_told_before_a_model_is_loaded(tmp_path, monkeypatch, capsys):
+    command = ["propose", tmp_path / "no run", tmp_path / "x.docx"]
+    assert "cannot tell the form of 'x.docx'" in refused(monkeypatch, capsys, *command)
+
+
 def test_a_bad_line_of_questions_is_found_before_a_model_is_loaded(tmp_path, monkeypatch, capsys):
     (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nQ2\tnear\n")
     command = ["complete", tmp_path / "no run", "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]

@@ -162,11 +162,11 @@ def evidence(
 
     [bold]Examples[/]
 
-      satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01
+      satkgc evidence runs/demo --head happy.a.01 --relation also_see --tail blissful.a.01
 
-      satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01 --asked head
+      satkgc evidence runs/demo --head happy.a.01 --relation also_see --tail blissful.a.01 --asked head
 
-      satkgc evidence runs/demo --head dog.n.01 --relation hypernym --tail animal.n.01 --json
+      satkgc evidence runs/demo --head happy.a.01 --relation also_see --tail blissful.a.01 --json
     """
     from dataclasses import asdict
 
@@ -223,7 +223,9 @@ def propose(
       satkgc propose runs/demo missing.csv --typed --without also_see
     """
     from satkgc.completion import Completer
+    from satkgc.completion.propose import check_out
 
+    check_out(out, n)
     note_unfinished(run)
     completer = Completer.load(run, device)
     if precision is not None:

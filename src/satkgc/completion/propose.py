@@ -69,12 +69,7 @@ def propose(
     far it got is kept beside the output, so that a call that was stopped goes on. If `typed`, answers are only such as
     are the relation's tail, or head, somewhere.
     """
-    ready(out)
-    check_ending(out)
-    if not 1 <= n <= MOST:
-        raise SatkgcError(f"n is {n}", remedy=f"ask for 1 to {MOST:,} triples")
-    if out.exists():
-        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
+    check_out(out, n)
     if min_probability is not None and asker.calibration is None:
         raise SatkgcError("this run has no probabilities", remedy="leave the least probability out")
     size = asker.kg.num_relations
@@ -112,6 +107,15 @@ def propose(
         limits += ["typed"] * typed + ["no second answers"] * (not second_answers)
         log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(["new", *limits]))
     return count
+
+
+def check_out(out: Path, n: int) -> None:
+    """Refuse what cannot be written, before anything is loaded."""
+    check_ending(ready(out))
+    if not 1 <= n <= MOST:
+        raise SatkgcError(f"n is {n}", remedy=f"ask for 1 to {MOST:,} triples")
+    if out.exists():
+        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
 
 
 def _tell_left_out(kg: KnowledgeGraph, relations: Sequence[int], asked: set[int], typed: bool) -> None:
