@@ -422,7 +422,12 @@ def test_accepted_statements_are_kept_and_downloaded(page, tmp_path: Path) -> No
     assert len({row["head"] for row in fresh}) == 3
     # The command reads the table, and says of the triples what the page says.
     assert read_accepted(files["tsv"], tmp_path / "again.nt") == (4, 4)
-    assert read_accepted(listed, tmp_path / "none.nt") == (0, 14)
+    with listed.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file, delimiter="\t", strict=True)
+    rows[2][header.index("accept")] = "yes"
+    with (tmp_path / "looked through.tsv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows([header, *rows])
+    assert read_accepted(tmp_path / "looked through.tsv", tmp_path / "one.nt") == (1, 14)
     lines = files["nt"].read_text("utf-8").splitlines()
     assert lines[:4] == (tmp_path / "again.nt").read_text("utf-8").splitlines()
     triples = [
