@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from satkgc.completion import exact
 from satkgc.completion.approximate import FaissIndex
-from satkgc.completion.exact import ExactIndex
+from satkgc.completion.exact import COPIED, ExactIndex
 from satkgc.completion.vectors import Vectors
 
 
@@ -65,6 +65,18 @@ def test_blocks_do_not_show(monkeypatch, restrict):
     excluded = [np.sort(rng.choice(5000, q * 60, replace=False)).astype(np.int32) for q in range(40)]
     found = ExactIndex(Vectors(rows)).search(queries, 50, allowed, excluded)
     np.testing.assert_array_equal(found[1], brute_force(rows, queries, 50, allowed, excluded)[1])
+
+
+def test_of_many_allowed_entities_few_rows_are_copied_at_once(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows, copied = rng.standard_normal((9000, 8)).astype(np.float32), []
+    real = Vectors.rows
+    monkeypatch.setattr(Vectors, "rows", lambda self, ids: copied.append(len(ids)) or real(self, ids))
+    allowed = np.arange(0, 9000, 2, dtype=np.int32)
+    found = ExactIndex(Vectors(rows)).search(rows[:1], 10, allowed)
+    assert sum(copied) == 4500
+    assert max(copied) <= COPIED
+    np.testing.assert_array_equal(found[1], brute_force(rows, rows[:1], 10, allowed)[1])
 
 
 def test_vectors_are_read_from_the_file_and_never_written(tmp_path):

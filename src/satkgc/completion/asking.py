@@ -213,7 +213,7 @@ class Asker:
         if plan.allowed is not None:
             scores, ids = self._nearest(vector, question.k, plan.allowed, self.out(plan.query))
         if not question.drop_known and len(known):
-            more = known if plan.allowed is None else np.intersect1d(known, plan.allowed, assume_unique=True)
+            more = known if plan.allowed is None else known[np.isin(known, plan.allowed)]
             late_scores, late_ids = self._nearest(vector, question.k, more)
             scores, ids = np.concatenate([scores, late_scores]), np.concatenate([ids, late_ids])
         best = np.lexsort((ids, -scores))[: question.k]
