@@ -66,11 +66,13 @@ def _plan(ids, ptr, extra, longest, width):  # type: ignore[no-untyped-def]
     made_up = -(-extra // longest)
     n = len(ptr) - 1
     starts = np.empty(n + made_up + 1, np.int32)
-    starts[: n + 1] = ptr
+    for i in range(n + 1):  # loops: slices would compile what they say of unequal shapes, which takes 2 s
+        starts[i] = ptr[i]
     for i in range(made_up):
         starts[n + 1 + i] = min(real + (i + 1) * longest, real + extra)
     out = np.zeros(real + extra, np.int64)
-    out[:real] = ids
+    for i in range(real):
+        out[i] = ids[i]
     positions = np.empty(real + extra, np.int64)
     slots = np.empty(real + extra, np.int64)
     for row in range(n + made_up):
