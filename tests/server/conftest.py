@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from browsing import CHROMIUM, QUIET, opened
 from running import running
 
 from satkgc.completion import Completer
@@ -85,3 +86,23 @@ def url(completer) -> Iterator[str]:  # type: ignore[no-untyped-def]
     """The address of a service over it."""
     with running(create_app(lambda: completer)) as address:
         yield address
+
+
+@pytest.fixture(scope="module")  # it runs an event loop, beside which tests with their own cannot run
+def browser():  # type: ignore[no-untyped-def]
+    """Chromium, for the tests of the page."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the path (apt install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser, url) -> Iterator:  # type: ignore[no-untyped-def, type-arg]
+    """A fresh page; at the end nothing was fetched from elsewhere, nothing failed, no policy was broken."""
+    with browser.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce") as context:
+        yield from opened(context, url)
