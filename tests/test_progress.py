@@ -33,3 +33,13 @@ def test_short_work_and_work_that_is_not_to_be_shown_say_nothing(monkeypatch, ca
         with progress_bar(shown) as bar:
             bar.advance(bar.add_task("encoding", total=3))
         assert len(capsys.readouterr().err.splitlines()) == lines
+
+
+def test_work_that_goes_on_counts_its_own_time_alone(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    times = iter([0, 11])
+    bar = _Lines(clock=lambda: next(times))
+    with bar:
+        task = bar.add_task("proposing", total=1000, completed=900)
+        bar.advance(task)
+    assert sys.stderr.getvalue() == "proposing: 901 of 1,000, about 18 min left\n"

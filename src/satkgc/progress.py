@@ -20,15 +20,17 @@ class _Lines(Progress):
         self.clock = clock
         self._began = clock()
         self._next = self._began + FIRST
+        self._before: dict[TaskID, float] = {}  # what was done of each by an earlier process
 
     def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        task = self._tasks[task_id]
+        before = self._before.setdefault(task_id, task.completed)
         super().advance(task_id, advance)
         now = self.clock()
-        task = self._tasks[task_id]
-        if now < self._next or not task.total or not task.completed or task.finished:
+        if now < self._next or not task.total or task.completed <= before or task.finished:
             return
         self._next = now + EVERY
-        left = (now - self._began) / task.completed * (task.total - task.completed)
+        left = (now - self._began) / (task.completed - before) * (task.total - task.completed)
         done = f"{task.completed:,.0f} of {task.total:,.0f}"
         print(f"{task.description}: {done}, about {duration(left)} left", file=sys.stderr, flush=True)
 

@@ -6,11 +6,15 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from little_world import write_run
 
 from satkgc.completion import Answer, Completer, NewEntity, Question, Role
+from satkgc.completion.answer import UnknownNameError
 from satkgc.completion.joining import Joining
 from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.text import Texts
 
 pytest_plugins = ["world"]
@@ -379,3 +383,46 @@ def test_an_answer_is_plain_values(completer):
     assert type(answer.score) is float
     assert type(answer.known) is bool
     assert answer.probability is None or type(answer.probability) is float
+
+
+def test_each_question_has_its_answers_or_its_error(completer):
+    good = [Question(head="Q1", relation="near"), Question(head="Q3", tail="Q4"), Question(relation="knows", tail="Q2")]
+    bad = [Question(head="nobody", relation="near"), Question(head="Q1", relation="nearly")]
+    first, unknown, second, misspelt, third = completer.ask_each([good[0], bad[0], good[1], bad[1], good[2]])
+    assert [first, second, third] == completer.ask(good)
+    assert str(unknown).startswith("unknown entity 'nobody'")
+    assert misspelt.suggestions[0].id == "near"
+    assert completer.ask_each(bad[:1])[0].what == unknown.what
+    assert completer.ask_each([]) == []
+
+
+def test_what_began_before_an_entity_was_joined_is_not_found_afterwards(prepared):
+    """Another thread's look at a relation's members, at the worst moment."""
+    completer = Completer.load(prepared)
+    names, size = completer.asker.names, len(completer.kg.entities)
+    relation = names.relation("knows")
+
+    class Late(dict):  # type: ignore[type-arg]
+        def items(self):
+            seen = list(super().items())
+            completer.add(NewEntity("late", facts=(Role("knows", "head", "Q5"),)))  # after it was looked at
+            return seen
+
+    names.joined = Late(names.joined)
+    assert size not in names.members(relation, "head", None)
+    assert size in names.members(relation, "head", None)
+
+
+def test_of_a_long_text_the_beginning_is_compared_with_relations(tmp_path, tiny_backbone):
+    """Letters are compared one by one, so that a service must not be given thousands of them."""
+    long = "r" * 200
+    kg = KnowledgeGraph.from_arrays(
+        "long",
+        Vocabulary.build("entity", *[pa.array(["a", "b"])] * 3),
+        Vocabulary.build("relation", *[pa.array([long, "other"])] * 3),
+        [(0, 0, 1), (1, 1, 0)],
+    )
+    completer = Completer.load(write_run(tmp_path / "run", kg, tiny_backbone))
+    with pytest.raises(UnknownNameError) as error:
+        completer.tails("a", long + "x" * 1800)
+    assert [near.id for near in error.value.suggestions] == [long]

@@ -205,3 +205,21 @@ def test_probabilities_are_those_of_the_formula(completer):
         beyond = min(raw - mapping.knots[0], 0) + max(raw - mapping.knots[-1], 0)
         by_hand = expit(np.interp(raw, mapping.knots, mapping.levels) + beyond)
         assert answer.probability == pytest.approx(by_hand, rel=1e-4)
+
+
+@pytest.mark.parametrize(("name", "content"), [("faiss.index", b"IxMp"), ("faiss.index", None), ("faiss.json", b"{")])
+def test_a_damaged_faiss_index_is_one_line(run_copy, name, content):
+    pytest.importorskip("faiss")
+    Completer.prepare(run_copy, index="faiss")
+    (run_copy / "index" / name).unlink()
+    if content is not None:
+        (run_copy / "index" / name).write_bytes(content)
+    with pytest.raises(SatkgcError, match=r"the index is damaged \(.*\); make it anew with `satkgc prepare"):
+        Completer.load(run_copy)
+
+
+def test_facts_of_relations_that_are_no_fit_are_one_line(run_copy):
+    file = run_copy / "index" / "index.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "relations": {"colour": 1}}))
+    with pytest.raises(SatkgcError, match="the index is damaged"):
+        Completer.load(run_copy)

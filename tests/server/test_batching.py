@@ -108,3 +108,41 @@ def test_closing_answers_what_waits_and_cancelled_questions_cost_nothing() -> No
     batcher.close()
     assert seen == [0, 1, 2, 4, 5]
     assert [f.result(0) for f in futures if not f.cancelled()] == seen
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=30), st.integers(1, 12))
+def test_no_pass_is_heavier_than_its_size_by_more_than_its_last_question(weights: list[int], size: int) -> None:
+    passes: list[list[int]] = []
+    go = Event()
+
+    def answer(batch: list[int]) -> list[int]:
+        go.wait(5)
+        passes.append(list(batch))
+        return batch
+
+    batcher = Batcher(answer, weight=lambda q: q, size=size, wait=0.0, capacity=100)
+    futures = [batcher.submit(q) for q in weights]
+    go.set()
+    assert [future.result(5) for future in futures] == weights
+    batcher.close()
+    parts = list(batcher.slices(weights))
+    assert [weight for part in parts for weight in part] == weights
+    for part in passes + parts:
+        assert sum(part[:-1]) < size
+    assert all(sum(part) >= size for part in parts[:-1])
+
+
+def test_an_answer_that_is_an_error_is_its_own_questions_and_costs_no_pass() -> None:
+    passes: list[list[int]] = []
+
+    def answer(batch: list[int]) -> list[int | Exception]:
+        passes.append(list(batch))
+        return [q if q % 2 else KeyError(q) for q in batch]
+
+    batcher = _batcher(answer, size=4, wait=5.0)
+    futures = [batcher.submit(q) for q in range(4)]
+    assert [type(future.exception(5)) for future in futures[::2]] == [KeyError, KeyError]
+    assert [future.result(5) for future in futures[1::2]] == [1, 3]
+    assert passes == [[0, 1, 2, 3]]
+    batcher.close()

@@ -179,6 +179,22 @@ def test_every_answer_carries_the_security_headers(url: str, path: str) -> None:
     assert headers["referrer-policy"] == "no-referrer"
 
 
+def test_a_fault_of_ours_tells_nothing_and_carries_the_headers_too(completer) -> None:  # type: ignore[no-untyped-def]
+    app = create_app(lambda: completer)
+
+    @app.get("/api/v1/broken")
+    def broken() -> None:
+        raise RuntimeError("a secret")
+
+    with running(app) as url:
+        answer = CLIENT.get(f"{url}/api/v1/broken")
+        assert (answer.status_code, answer.json()) == (500, {"error": "internal error"})
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+        counts = CLIENT.get(f"{url}/metrics").text
+    assert 'satkgc_requests_total{method="GET",route="/api/v1/broken",status="500"} 1.0' in counts
+
+
 def test_the_token_is_asked_for_and_the_page_and_health_are_not_behind_it(completer) -> None:  # type: ignore[no-untyped-def]
     with running(create_app(lambda: completer, Settings(token="geheim-!"))) as url:
         for headers in ({}, {"authorization": "Bearer geheim"}, {"authorization": "Basic geheim-!"}):

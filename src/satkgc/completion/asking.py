@@ -16,6 +16,7 @@ from satkgc.completion.joining import Joining, log_shares
 from satkgc.completion.names import Names, Newcomer
 from satkgc.completion.vectors import Float32, Vectors
 from satkgc.encoder import Towers
+from satkgc.errors import SatkgcError
 from satkgc.kg.vocabulary import Int32
 from satkgc.text import Texts, TokenBatch
 
@@ -73,12 +74,24 @@ class Asker:
 
     def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:
         """Answer questions; all names are looked up before anything is encoded, so that a bad one costs nothing."""
-        plans = [self._plan(question) for question in questions]
+        return self._answer([self._plan(question) for question in questions])
+
+    def ask_each(self, questions: Sequence[Question]) -> list[list[Answer] | SatkgcError]:
+        """As `ask`, but a question that cannot be answered has its error in the place of answers."""
+        plans = [self._plan_or_error(question) for question in questions]
+        answers = iter(self._answer([plan for plan in plans if not isinstance(plan, SatkgcError)]))
+        return [plan if isinstance(plan, SatkgcError) else next(answers) for plan in plans]
+
+    def texts_read(self, question: Question) -> int:
+        """How many texts have to be encoded to answer it."""
+        return 2 * self.kg.num_relations if question.relation is None else 1
+
+    def _answer(self, plans: Sequence[_Entities | _Relations]) -> list[list[Answer]]:
         wanted = [self._queries(plan) for plan in plans]
         rows = {query: row for row, query in enumerate(dict.fromkeys(query for one in wanted for query in one))}
         vectors = self.encode(list(rows))
         searched = {rows[plan.query]: plan.query for plan in plans if isinstance(plan, _Entities)}
-        most = max((q.k for q in questions), default=1)
+        most = max((plan.question.k for plan in plans), default=1)
         found = self.rivals(list(searched.values()), vectors[list(searched)], max(RIVALS, most))
         rivals = dict(zip(searched, found, strict=True))
         answers = []
@@ -89,10 +102,6 @@ class Asker:
             else:
                 answers.append(self._relation_answers(plan, vectors[own]))
         return answers
-
-    def check(self, question: Question) -> None:
-        """Look a question's names up and nothing more."""
-        self._plan(question)
 
     def encode(self, queries: Sequence[Query], progress: bool = False) -> Float32:
         """Vectors of queries, those about the graph's entities and those about new text together.  # (q, dim)"""
@@ -187,6 +196,12 @@ class Asker:
         else:
             query = (self.names.subject(question.head), directed)
         return _Entities(question, query, self.names.allowed(question.among, question.role))
+
+    def _plan_or_error(self, question: Question) -> _Entities | _Relations | SatkgcError:
+        try:
+            return self._plan(question)
+        except SatkgcError as error:
+            return error
 
     def _queries(self, plan: _Entities | _Relations) -> list[Query]:
         if isinstance(plan, _Entities):

@@ -100,6 +100,10 @@ class Completer:
         """Answer many questions at once: their distinct queries are encoded in one go."""
         return self.asker.ask(questions)
 
+    def ask_each(self, questions: Sequence[Question]) -> list[list[Answer] | SatkgcError]:
+        """As `ask`, but a question that cannot be answered has its error in the place of answers."""
+        return self.asker.ask_each(questions)
+
     def evidence(self, head: EntityRef, relation: str, tail: EntityRef, k: int = 5, asked: Asked = "tail") -> Evidence:
         """Why (head, relation, tail): similar known triples, a shortest path, the texts that were compared.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,7 +16,7 @@ from satkgc.completion.answer import (
     Role,
     UnknownNameError,
 )
-from satkgc.completion.search import EntitySearch, name_matches
+from satkgc.completion.search import LONGEST, EntitySearch, letters_alike, name_matches
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
@@ -43,7 +42,8 @@ class Names:
         self.added: tuple[Newcomer, ...] = ()  # replaced as a whole, so that other threads see all or nothing
         self.joined: dict[tuple[int, int], tuple[int, ...]] = {}  # facts of these: answers to (entity, directed)
         self.frequency = np.bincount(kg.train[:, 1], minlength=kg.num_relations)  # (R,) training triples
-        self.members = lru_cache(maxsize=64)(self._members)
+        self._joins = 0  # part of a key of the cache: what another thread began before a change is not found after it
+        self._members = lru_cache(maxsize=64)(self._find_members)
 
     def id(self, index: int) -> str:
         """The id of an entity."""
@@ -85,7 +85,7 @@ class Names:
             for key, answer in (((index, directed), other), ((other, back), index)):
                 joined[key] = (*joined.get(key, ()), answer)
         self.joined = joined
-        self.members.cache_clear()
+        self._joins += 1
 
     def called(self, subject: int | Newcomer) -> tuple[str, str]:
         """Id and name; text that was not added has no id."""
@@ -141,12 +141,9 @@ class Names:
             raise AmbiguousNameError(
                 "relation", ref, [self.describe_relation(int(i)) for i in named[:SHOWN]], len(named)
             )
-        lower = ref.lower()
+        wanted = ref.lower()[:LONGEST]
         likeness = {
-            i: max(
-                difflib.SequenceMatcher(None, lower, text.lower()).ratio()
-                for text in (relations.id(i), relations.name(i))
-            )
+            i: max(letters_alike(wanted, text.lower()) for text in {relations.id(i), relations.name(i)})
             for i in range(len(relations))
         }
         near = sorted((i for i in likeness if likeness[i] > 0.4), key=lambda i: -likeness[i])
@@ -168,8 +165,11 @@ class Names:
         typed = self.members(self.relation(role.relation), role.side, other)
         return typed if chosen is None else np.intersect1d(chosen, typed)
 
-    def _members(self, relation: int, side: str, other: int | None) -> Int32:
+    def members(self, relation: int, side: str, other: int | None) -> Int32:
         """The entities on one side of a relation's triples, in any split; only of those with `other` across."""
+        return self._members(relation, side, other, self._joins)
+
+    def _find_members(self, relation: int, side: str, other: int | None, _: int) -> Int32:
         column, across = (0, 2) if side == "head" else (2, 0)
         found = []
         for triples in (self.kg.train, self.kg.valid, self.kg.test):

@@ -105,7 +105,11 @@ def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -
         search = EntitySearch.open(folder, kg.entities, kg.adjacency.degree)
         if facts.get("calibrated") and not stored.is_file():
             raise FileNotFoundError(f"no {stored.name}")
-    except (OSError, ValueError) as error:
+        joining = Joining(**facts.get("relations", {}))
+        index: Index = ExactIndex(vectors, str(towers.device))
+        if facts.get("kind") == "faiss":
+            index = FaissIndex.open(folder, vectors)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:  # the last from faiss
         raise _damaged(run, error) from error
     wrong = [name for name, value in _belongs_to(run, kg, towers).items() if facts.get(name) != value]
     if wrong or vectors.parts[0].shape != (kg.num_entities, towers.dim):
@@ -114,11 +118,7 @@ def open_prepared(run: Path, kg: KnowledgeGraph, towers: Towers, texts: Texts) -
             where=folder,
             remedy=f"make it anew with `satkgc prepare {run}`",
         )
-    index: Index = ExactIndex(vectors, str(towers.device))
-    if facts.get("kind") == "faiss":
-        index = FaissIndex.open(folder, vectors)
     calibration = Calibration.load(stored) if stored.is_file() else None
-    joining = Joining(**facts.get("relations", {}))
     return Asker(Names(kg, search), towers, texts, vectors, index, calibration, joining)
 
 

@@ -30,15 +30,11 @@ def answer_file(
     """
     numbered = read_questions(file, **defaults)
     while batch := list(islice(numbered, BATCH)):
-        refused: dict[int, SatkgcError] = {}
-        for line, question in batch:
-            try:
-                completer.asker.check(question)
-            except SatkgcError as error:
-                refused[line] = SatkgcError(error.what, where=f"{file}:{line}", remedy=error.remedy)
-        answers = iter(completer.ask([question for line, question in batch if line not in refused]))
-        for line, question in batch:
-            yield question, refused[line] if line in refused else next(answers)
+        outcomes = completer.ask_each([question for _, question in batch])
+        for (line, question), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, SatkgcError):
+                outcome = SatkgcError(outcome.what, where=f"{file}:{line}", remedy=outcome.remedy)
+            yield question, outcome
 
 
 def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:

@@ -115,7 +115,7 @@ class EntitySearch:
             place = bisect_left(order, form.encode(), key=lambda i: ids.id(i).encode())
             for i in map(int, order[max(0, place - SHORTLIST) : place + SHORTLIST]):
                 if i not in alike and ids.id(i).startswith(text[:cut]):
-                    alike[i] = _letters_alike(wanted, _lower(unquote(ids.id(i)[cut:])))
+                    alike[i] = letters_alike(wanted, _lower(unquote(ids.id(i)[cut:])))
         ranked = sorted(alike, key=lambda i: (-alike[i], -int(self.degree[i]), i))
         return [i for i in ranked[:limit] if alike[i] >= ALIKE]
 
@@ -135,7 +135,7 @@ class EntitySearch:
         likeness = _overlap(self.trigrams, sign)  # (E,)
         size = min(SHORTLIST, len(likeness))
         near = np.argpartition(-likeness, size - 1)[:size] if size else np.empty(0, int)
-        alike = {int(i): _letters_alike(wanted, _lower(self.entities.name(i))) for i in near[likeness[near] > 0]}
+        alike = {int(i): letters_alike(wanted, _lower(self.entities.name(i))) for i in near[likeness[near] > 0]}
         ranked = sorted(alike, key=lambda i: (-alike[i], -int(self.degree[i]), i))
         return [i for i in ranked[:limit] if alike[i] >= ALIKE]
 
@@ -143,7 +143,7 @@ class EntitySearch:
 def name_matches(text: str, name: str) -> float:
     """How well a name answers to a text, 0 to 1: for the few entities that are in no index."""
     wanted, name = _lower(text.strip()[:LONGEST]), _lower(name)
-    alike = 1.0 if name.startswith(wanted) else _letters_alike(wanted, name)
+    alike = 1.0 if name.startswith(wanted) else letters_alike(wanted, name)
     return alike if alike >= ALIKE else 0.0
 
 
@@ -151,7 +151,7 @@ def _lower(text: str) -> str:
     return pc.utf8_lower(pa.scalar(text)).as_py()  # the rule that sorted the names
 
 
-def _letters_alike(wanted: str, name: str) -> float:
+def letters_alike(wanted: str, name: str) -> float:
     """difflib's ratio with the name, or, a little less worth, with a run of its words as long as the text."""
     words, size = name.split(), max(1, len(wanted.split()))
     runs = [" ".join(words[i : i + size]) for i in range(min(20, len(words) - size + 1))]

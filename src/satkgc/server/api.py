@@ -45,14 +45,15 @@ def routes(service: Service) -> APIRouter:
     names, bodies = problems(settings, 404, 409), problems(settings, 400, 413)
 
     async def answers(asks: list[AskBody]) -> list[list[Answer] | BaseException]:
-        # A slice at a time, each one pass of the model: others get in between.
         outcomes: list[list[Answer] | BaseException] = []
-        for start in range(0, len(asks), settings.batch_size):
+        for ask in asks:
+            service.metrics.questions.labels(ask.asked).inc()
+        for part in service.batcher.slices([ask.question() for ask in asks]):
             futures: list[asyncio.Future[list[Answer]]] = []
             try:
-                for ask in asks[start : start + settings.batch_size]:
-                    service.metrics.questions.labels(ask.asked).inc()
-                    futures.append(asyncio.wrap_future(service.batcher.submit(ask.question())))
+                for question in part:
+                    waits = service.batcher.submit(question)
+                    futures.append(asyncio.wrap_future(waits))
                 outcomes += await asyncio.gather(*futures, return_exceptions=True)
             finally:
                 for future in futures:  # where the queue was full before the slice was in it

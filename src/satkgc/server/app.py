@@ -156,7 +156,3 @@ def _errors(app: FastAPI) -> None:
         response = problem(503, "too many questions are waiting; try again in a moment")
         response.headers["Retry-After"] = "1"
         return response
-
-    @app.exception_handler(Exception)
-    async def fault(request: Request, error: Exception) -> JSONResponse:
-        return problem(500, "internal error")

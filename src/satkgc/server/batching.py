@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from queue import Empty, Full, Queue
 from threading import Thread
@@ -18,25 +18,38 @@ class Busy(Exception):
 
 
 class Batcher(Generic[Q, A]):
-    """A queue drained by one thread, which hands up to `size` questions to `answer` at once.
+    """A queue drained by one thread, which hands questions to `answer` at once until their weights reach `size`.
 
     The first question waits at most `wait` seconds for others. Under load nobody waits: what arrived while the last
-    batch was computed is the next one. A fault is given only to the question that causes it.
+    batch was computed is the next one. An answer that is an exception goes to its own question, and so does what
+    `answer` raises.
     """
 
     def __init__(
         self,
-        answer: Callable[[list[Q]], Sequence[A]],
+        answer: Callable[[list[Q]], Sequence[A | Exception]],
         *,
+        weight: Callable[[Q], int] = lambda question: 1,
         size: int,
         wait: float,
         capacity: int,
         observe: Callable[[int], None] = lambda size: None,
     ) -> None:
-        self._answer, self._size, self._wait, self._observe = answer, size, wait, observe
+        self._answer, self._weight, self._size, self._wait, self._observe = answer, weight, size, wait, observe
         self._queue: Queue[tuple[Q, Future[A]] | None] = Queue(capacity)
         self._thread = Thread(target=self._run, name="satkgc-batcher", daemon=True)
         self._thread.start()
+
+    def slices(self, questions: Sequence[Q]) -> Iterator[list[Q]]:
+        """Questions that come together, in parts of one batch each: between two of them others get in."""
+        part: list[Q] = []
+        for question in questions:
+            part.append(question)
+            if sum(map(self._weight, part)) >= self._size:
+                yield part
+                part = []
+        if part:
+            yield part
 
     def submit(self, question: Q) -> Future[A]:
         """Queue a question; the future holds its answer or what went wrong with it."""
@@ -69,7 +82,7 @@ class Batcher(Generic[Q, A]):
 
     def _gather(self, first: tuple[Q, Future[A]]) -> tuple[list[tuple[Q, Future[A]]], bool]:
         batch, deadline = [first], time.monotonic() + self._wait
-        while len(batch) < self._size:
+        while sum(self._weight(question) for question, _ in batch) < self._size:
             try:
                 item = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
             except Empty:
@@ -91,4 +104,7 @@ class Batcher(Generic[Q, A]):
             self._serve(batch[len(batch) // 2 :])
         else:
             for (_, future), answer in zip(batch, answers, strict=True):
-                future.set_result(answer)
+                if isinstance(answer, Exception):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from satkgc.server.metrics import Metrics
 from satkgc.server.settings import LOOPBACK, MAX_BODY, Settings
 
+_log = logging.getLogger("uvicorn.error")  # its lines are the ones that are seen
 _HEADERS = [
     # No inline script or style, nothing from elsewhere: text of the graph that reaches the page can never run.
     (
@@ -62,6 +64,11 @@ class Gate:
             # A stop was asked for, and what still runs after the time it had to finish is cancelled.
             if not status:
                 await _error(answered, 503, "the service is stopping; ask again in a moment")
+        except Exception:
+            if status:
+                raise
+            _log.exception("a fault in answering %s", scope["path"])
+            await _error(answered, 500, "internal error")
         finally:
             # The route's template, not the path: ids in paths would make a label of every one.
             route = getattr(scope.get("route"), "path", None) or "other"

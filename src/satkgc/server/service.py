@@ -64,7 +64,8 @@ class Service:
         try:
             completer = self._load()
             batcher = Batcher(
-                completer.ask,
+                completer.ask_each,
+                weight=completer.asker.texts_read,
                 size=self.settings.batch_size,
                 wait=self.settings.batch_wait,
                 capacity=MAX_WAITING,
