@@ -16,6 +16,7 @@ from satkgc.completion.joining import Joining
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.text import Texts
+from satkgc.training import Run
 
 pytest_plugins = ["world"]
 
@@ -426,3 +427,19 @@ def test_of_a_long_text_the_beginning_is_compared_with_relations(tmp_path, tiny_
     with pytest.raises(UnknownNameError) as error:
         completer.tails("a", long + "x" * 1800)
     assert [near.id for near in error.value.suggestions] == [long]
+
+
+def test_among_may_come_in_any_form_and_is_no_single_text(completer):
+    wanted = completer.tails("Q1", "near", among=["Q3", "Q4"])
+    assert len(wanted) == 2
+    assert completer.tails("Q1", "near", among=(id for id in ("Q3", "Q4"))) == wanted
+    assert completer.tails("Q1", "near", among=np.array(["Q3", "Q4"])) == wanted
+    assert completer.tails("Q1", "near", among=()) == []
+    with pytest.raises(SatkgcError, match="among is a text; give a list of ids or names"):
+        completer.tails("Q1", "near", among="Q3")
+    with pytest.raises(SatkgcError, match="relations are given as a text; give a list"):
+        completer.propose("out.tsv", relations="near")
+
+
+def test_a_run_does_where_its_folder_would(prepared, completer):
+    assert Completer.load(Run.load(prepared)).tails("Q1", "near") == completer.tails("Q1", "near")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from little_world import little_world, write_run
@@ -14,6 +15,7 @@ from satkgc.completion.export import export
 from satkgc.completion.export.card import model_card
 from satkgc.completion.export.strings import entity_strings, relation_strings
 from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.text import TextConfig, Texts
 from satkgc.training import Run
 
@@ -148,3 +150,16 @@ def test_bad_exports_leave_nothing(prepared, tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         export(prepared, "npy", tmp_path / "x")
     assert [p.name for p in tmp_path.iterdir()] == ["there"]
+
+
+def test_an_id_of_two_lines_is_refused_where_an_id_is_a_line(tmp_path, tiny_backbone):
+    kg = KnowledgeGraph.from_arrays(
+        "lines",
+        Vocabulary.build("entity", *[pa.array(["a", "b\nc"])] * 3),
+        Vocabulary.build("relation", *[pa.array(["r"])] * 3),
+        [(0, 0, 1)],
+    )
+    run = write_run(tmp_path / "run", kg, tiny_backbone)
+    with pytest.raises(SatkgcError, match=r"the id 'b\\nc' has two lines, ids.txt one for each; export as parquet"):
+        export(run, "npy", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -208,3 +208,26 @@ def test_graph_without_triples() -> None:
     bare = KnowledgeGraph.from_arrays("bare", kg.entities, kg.relations, np.empty((0, 3)))
     texts = Texts(bare, tokenizer_named("minilm"))
     assert len(texts.entities([0, 1])) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (([0], [2 * NUM_RELATIONS]), r"there is no 10 among 10 directed relations; give indices from 0 to 9"),
+        (([0], [-1]), "there is no -1 among 10 directed relations"),
+        (([NUM_ENTITIES], [0]), "there is no 40 among 40 entities"),
+        (([-1], [0]), "there is no -1 among 40 entities"),
+        (([0.5], [0]), "entities are no row of whole numbers"),
+        ((0, [0]), "entities are no row of whole numbers"),
+        (([0, 1], [0]), "1 directed relations for 2 texts; give one for each"),
+        (([0, 1], [0, 1], [5]), "1 without for 2 texts"),
+        (([0, 1], [0, 1], None, None, [True]), "1 bare for 2 texts"),
+    ],
+)
+def test_indices_are_looked_at_before_compiled_code_trusts_them(given, told):
+    texts = Texts(worded_graph(), tokenizer_named(NAMES[0]))
+    with pytest.raises(SatkgcError, match=told):
+        texts.queries(*given)
+    with pytest.raises(SatkgcError, match="there is no 99 among 10 directed relations"):
+        texts.new_entities([("zeppelin", "a rigid airship")], directed=[99])
+    assert len(texts.queries([], [])) == 0

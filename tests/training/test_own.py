@@ -116,6 +116,36 @@ class Told(Bare):
     temperature, beta = torch.tensor(1.0), torch.tensor(0.0)
 
 
+class NoTensor(Told):
+    def forward(self, queries, tails, relations):
+        return 1.0
+
+
+class ByRow(Told):
+    def forward(self, queries, tails, relations):
+        return -(queries * tails).sum(1)
+
+
+class OfNothing(Told):
+    def forward(self, queries, tails, relations):
+        return torch.zeros((), requires_grad=True)
+
+
+class Beyond(Sampler):
+    def triples(self, step):
+        return np.arange(8) + len(self.kg.train) - 7
+
+
+class Before(Sampler):
+    def triples(self, step):
+        return np.arange(8) - 1
+
+
+class Between(Sampler):
+    def triples(self, step):
+        return np.arange(8) + 0.7
+
+
 class TooFew(Sampler):
     def triples(self, step):
         return [0, 1]
@@ -125,6 +155,15 @@ class TooFew(Sampler):
     ("own", "told"),
     [
         ({"sampler": TooFew}, "the sampler TooFew gave 2 triples for step 0; make it give 8"),
+        (
+            {"sampler": Beyond},
+            "the sampler Beyond gave no rows of kg.train for step 0; make it give whole numbers from 0",
+        ),
+        ({"sampler": Before}, "the sampler Before gave no rows of kg.train"),
+        ({"sampler": Between}, "the sampler Between gave no rows of kg.train"),
+        ({"objective": NoTensor}, "the loss NoTensor gave 1.0; return one number, a tensor of shape"),
+        ({"objective": ByRow}, r"the loss ByRow gave a tensor of shape \(16,\)"),
+        ({"objective": OfNothing}, "the loss OfNothing does not depend on the vectors"),
         ({"sampler": lambda *_: 3}, "makes no sampler; extend satkgc.sampling.Sampler"),
         ({"objective": Bare}, "test_own.Bare makes no module with the tensors temperature and beta"),
         ({"objective": functools.partial(Told)}, "which has no name; give a class or a function"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 
 from satkgc.errors import SatkgcError
@@ -282,3 +283,14 @@ def test_trees():
     }
     assert flat({"a": {"b": {"c": 1}}, "d": 2}) == {"a.b.c": 1, "d": 2}
     assert set(flat(asdict(Config()))) == set(names_of(Config))
+
+
+def test_numbers_of_numpy_are_numbers():
+    overrides = {
+        "training.seed": np.arange(3)[1],
+        "training.clip": np.float32(2),
+        "objective.frequency": np.bool_(False),
+    }
+    config = make_config("satkgc", overrides=overrides)
+    assert (config.training.seed, config.training.clip, config.objective.frequency) == (1, 2.0, False)
+    json.dumps(asdict(config))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -24,6 +25,7 @@ from satkgc.cli import app
 from satkgc.encoder import Towers
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
+from satkgc.kg import Vocabulary
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
@@ -113,6 +115,9 @@ def test_what_resuming_refuses(run):
     other = replace(kg, train=np.ascontiguousarray(kg.train[::-1]))
     with pytest.raises(SatkgcError, match="another graph"):
         train(other, out=run.folder, resume=True)
+    worded = Vocabulary.build("entity", kg.entities.ids, kg.entities.names, pa.array(["better"] * kg.num_entities))
+    with pytest.raises(SatkgcError, match="or with other texts; choose another --out, or out="):
+        train(replace(kg, entities=worded), out=run.folder, resume=True)
 
 
 def test_a_start_that_fails_leaves_nothing_behind(settings, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
@@ -76,7 +77,7 @@ class Question:
     tail: EntityRef | None = None
     k: int = 10
     drop_known: bool = False  # leave triples of the graph out instead of marking them
-    among: tuple[str, ...] | None = None  # only these entities (or relations, where the relation is asked for)
+    among: Sequence[str] | None = None  # only these entities (or relations, where the relation is asked for)
     role: Role | None = None  # only entities of this type
     min_score: float | None = None
     min_probability: float | None = None
@@ -84,8 +85,12 @@ class Question:
     def __post_init__(self) -> None:
         ends = {name: end for name, end in (("head", self.head), ("tail", self.tail)) if not isinstance(end, NewEntity)}
         _strings(**{name: part or "" for name, part in {**ends, "relation": self.relation}.items()})
-        for entity in self.among or ():
-            _strings(among=entity)
+        if self.among is not None:
+            if isinstance(self.among, str):
+                raise SatkgcError("among is a text", remedy="give a list of ids or names")
+            object.__setattr__(self, "among", tuple(self.among))
+            for entity in self.among:
+                _strings(among=entity)
         real = Real | None
         kinds = {"k": Integral, "drop_known": bool, "role": Role | None, "min_score": real, "min_probability": real}
         for name, kind in kinds.items():

@@ -134,6 +134,8 @@ class Completer:
         written.
         """
         names = self.asker.names
+        if isinstance(relations, str) or isinstance(without, str):
+            raise SatkgcError("relations are given as a text", remedy="give a list of ids or names")
         chosen = set(range(self.kg.num_relations) if relations is None else map(names.relation, relations))
         chosen -= set(map(names.relation, without))
         if not chosen:

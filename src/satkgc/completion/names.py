@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -156,7 +157,7 @@ class Names:
         late = [len(self.kg.entities) + i for score, i in sorted(scored, reverse=True) if score > 0]
         return [self.describe(i) for i in [*late, *self._search.search(text, limit)][:limit]]
 
-    def allowed(self, among: tuple[str, ...] | None, role: Role | None) -> Int32 | None:
+    def allowed(self, among: Sequence[str] | None, role: Role | None) -> Int32 | None:
         """The entities that a question's filters leave, ascending; None where there is no filter."""
         chosen = None if among is None else np.unique(np.array([self.entity(e) for e in among], np.int32))
         if role is None:

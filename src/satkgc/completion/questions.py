@@ -109,10 +109,6 @@ def _typed(given: dict[str, Any]) -> dict[str, Any]:
             if kind is NewEntity and parts.get("facts"):
                 parts["facts"] = [_fact(fact) for fact in parts["facts"]]
             typed[name] = kind(**parts)
-    if given.get("among") is not None:
-        if isinstance(given["among"], str):
-            raise SatkgcError("among is a text", remedy="give a list of ids or names")
-        typed["among"] = tuple(given["among"])
     return typed
 
 

@@ -25,7 +25,7 @@ from satkgc.kg.vocabulary import Int32
 METADATA = b"satkgc"  # the key in a rank table's metadata under which the split and the settings stand as JSON
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """The ranks of a split in both directions, and how they were taken."""
 
@@ -80,6 +80,8 @@ class Report:
         with console.capture() as capture:
             console.print(self.table())
         return capture.get()
+
+    __repr__ = __str__  # what a notebook shows of it
 
     def rank_table(self) -> pa.Table:
         """One row per question: the triple's ids, the direction asked, the rank; in the metadata how it was taken."""

@@ -90,12 +90,19 @@ class Sampler(ABC):
         """The rows of kg.train that make the batch of this step, `config.triples` of them; the first is its centre."""
 
     def _draw(self, step: int) -> Batch:
-        triples = np.asarray(self.triples(step), np.int32)
+        triples = np.asarray(self.triples(step))
         if triples.shape != (self.config.triples,):
             raise SatkgcError(
                 f"the sampler {type(self).__qualname__} gave {triples.size:,} triples for step {step}",
                 remedy=f"make it give {self.config.triples:,}, half of sampling.batch_size",
             )
+        count = len(self.kg.train)
+        if triples.dtype.kind not in "iu" or triples.min() < 0 or triples.max() >= count:
+            raise SatkgcError(
+                f"the sampler {type(self).__qualname__} gave no rows of kg.train for step {step}",
+                remedy=f"make it give whole numbers from 0 to {count - 1}",
+            )
+        triples = triples.astype(np.int32)
         return self.distances.batch(step, triples, triples)
 
     def _state(self) -> State:

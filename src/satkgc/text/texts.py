@@ -118,6 +118,7 @@ class Texts:
         for (name, description), known in zip(entities, near or ((),) * len(entities), strict=True):
             texts.append(full_text(name, description, known, self.config, sep, lambda d: self._label_words[d]))
         rows = np.arange(len(texts))
+        directed = self._directed(directed, len(texts))
         return self._assemble(self._tokenise(texts), rows, np.zeros(len(texts), np.bool_), NOBODY, rows, directed)
 
     def new_entity(self, name: str, description: str = "", near: Near = ()) -> TokenBatch:
@@ -146,12 +147,19 @@ class Texts:
         return Tokens(tokenised, named, short & _accompanied(self._neighbours, kg.num_entities))
 
     def _of_graph(self, entities: Any, directed: Any, without: Any, by: Any, bare: Any) -> TokenBatch:
-        entities = np.array(entities, np.int32)
+        entities = _indices("entities", entities, len(self._lists))
+        directed = self._directed(directed, len(entities))
+        for name, given in (("without", without), ("by", by), ("bare", bare)):
+            _check_rows(name, given, len(entities))
         lists = self._lists[entities]
         if bare is not None:
             lists &= ~bare
         stored = np.where(lists, entities, entities + len(self._lists)) if self.config.reads_whole else entities
         return self._assemble(self._texts, stored, lists, self._neighbours, entities, directed, without, by)
+
+    def _directed(self, directed: Any, rows: int) -> Any:
+        _check_rows("directed relations", directed, rows)
+        return None if directed is None else _indices("directed relations", directed, 2 * self.num_relations)
 
     def _assemble(
         self,
@@ -220,6 +228,23 @@ class Texts:
                 f"{self.config.max_tokens}",
                 remedy="raise text.max_tokens or shorten the relation's name; relations are never cut",
             )
+
+
+def _indices(name: str, given: Any, size: int) -> Int32:
+    """Places below `size`; compiled code trusts them, and would read stray memory beyond."""
+    places = np.asarray(given)
+    if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
+        raise SatkgcError(f"{name} are no row of whole numbers", remedy="give their indices in the graph")
+    wrong = places[(places < 0) | (places >= size)]
+    if len(wrong):
+        remedy = f"give indices from 0 to {size - 1}"
+        raise SatkgcError(f"there is no {wrong[0]} among {size} {name}", remedy=remedy)
+    return places.astype(np.int32)
+
+
+def _check_rows(name: str, given: Any, rows: int) -> None:
+    if given is not None and len(given) != rows:
+        raise SatkgcError(f"{len(given)} {name} for {rows} texts", remedy="give one for each")
 
 
 def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> _Near:

@@ -72,8 +72,8 @@ class Log:
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 raise SatkgcError(
                     f"the loss of step {step} is {loss}, its gradient's norm {norm}",
-                    remedy="the last checkpoint is kept: resume from it with a lower training.learning_rate, "
-                    "a smaller training.clip, or training.precision=float32",
+                    remedy="go on from the last checkpoint, if there is one, or begin anew, with a lower "
+                    "training.learning_rate, a smaller training.clip, or training.precision=float32",
                 )
         now = time.perf_counter()
         record = {

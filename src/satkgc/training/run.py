@@ -39,6 +39,9 @@ class Run:
     config: Config
     about: dict[str, Any]  # the rest of config.json: versions, commit, source, names of the user's own parts
 
+    def __fspath__(self) -> str:
+        return str(self.folder)  # so that a run does wherever its folder would
+
     @classmethod
     def load(cls, folder: str | Path) -> Run:
         """Open a run folder."""

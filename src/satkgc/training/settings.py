@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from satkgc.errors import SatkgcError
 
 Settings = TypeVar("Settings")
@@ -139,6 +141,8 @@ def _read(text: str, hint: Any) -> Any:
 
 
 def _convert(value: Any, hint: Any, name: str, where: object, whole: type[Any]) -> Any:
+    if isinstance(value, np.generic):  # a cell of a table, or of an array of seeds
+        value = value.item()
     for option in _options(hint):
         if is_dataclass(option) and isinstance(value, Mapping):
             return build(option, value, where=where, prefix=f"{name}.", whole=whole)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from satkgc.encoder import Towers
+from satkgc.errors import SatkgcError
 from satkgc.objective import Objective
 from satkgc.training.collate import Samples
 from satkgc.training.plan import Chunk
@@ -58,8 +59,13 @@ def backward(
         return functional.embedding(places.to(ranks.device, non_blocking=True), vectors)  # (B, D)
 
     loss: Tensor = objective(of_samples(samples.query_places), of_samples(samples.tail_places), relations)
+    if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
+        given = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
+        remedy = "return one number, a tensor of shape () that is made of the vectors"
+        raise SatkgcError(f"the loss {type(objective).__qualname__} gave {given}", remedy=remedy)
     loss.backward()  # type: ignore[no-untyped-call]
-    assert vectors.grad is not None
+    if vectors.grad is None:
+        raise SatkgcError(f"the loss {type(objective).__qualname__} does not depend on the vectors", remedy="use them")
 
     for chunk, part in reversed(mine):  # first the one whose graph is there, which this frees
         gradient = vectors.grad[chunk.start : chunk.start + len(chunk.rows)]

@@ -156,9 +156,8 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _taken(folder: Path) -> SatkgcError:
-    return SatkgcError(
-        "there is a run here already", where=folder, remedy="go on with --resume, or choose another --out"
-    )
+    remedy = "go on with --resume, or resume=True, or choose another --out"
+    return SatkgcError("there is a run here already", where=folder, remedy=remedy)
 
 
 def _train(run: Run, own: Own, ranks: Ranks, display: Display) -> str | None:
@@ -259,8 +258,11 @@ def _refuse_other_graph(kg: Source, source: str, old: Run) -> None:
         if source == old.about.get("source"):
             return  # not opened again: the copy is all that is needed
         kg = KnowledgeGraph.load(kg)
-    same = kg.entities.ids.equals(old.kg.entities.ids) and kg.relations.ids.equals(old.kg.relations.ids)
+    same = all(
+        getattr(new, part).equals(getattr(before, part))
+        for new, before in ((kg.entities, old.kg.entities), (kg.relations, old.kg.relations))
+        for part in ("ids", "names", "descriptions")
+    )
     if not same or any(kg.split(s).tobytes() != old.kg.split(s).tobytes() for s in ("train", "valid", "test")):
-        raise SatkgcError(
-            f"this run was started on another graph than {source}", where=old.folder, remedy="choose another --out"
-        )
+        what = f"this run was started on another graph than {source}, or with other texts"
+        raise SatkgcError(what, where=old.folder, remedy="choose another --out, or out=")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from satkgc.completion.completer import Completer
 from satkgc.completion.export.strings import entity_strings
+from satkgc.errors import SatkgcError
 from satkgc.training import Run
 
 ROWS = 8192  # entities written at once
@@ -42,6 +43,8 @@ def write_npy(run: Run, out: Path) -> dict[str, Any]:
     """entities.npy (E, dim) float32, and ids.txt with one id a line."""
     Completer.load(run.folder)  # which makes the vectors where they are missing
     shutil.copyfile(run.folder / "index" / "entities.npy", out / "entities.npy")
+    if broken := [id for id in _ids(run) if "\n" in id or "\r" in id]:
+        raise SatkgcError(f"the id {broken[0]!r} has two lines, ids.txt one for each", remedy="export as parquet")
     with (out / "ids.txt").open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{id}\n" for id in _ids(run))
     shape = np.load(out / "entities.npy", mmap_mode="r").shape
