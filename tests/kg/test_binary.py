@@ -141,6 +141,12 @@ def _edit_meta(folder: Path, **changes: object) -> None:
     (folder / "meta.json").write_text(json.dumps(meta | changes))
 
 
+def _without(folder: Path, key: str) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    del meta[key]
+    (folder / "meta.json").write_text(json.dumps(meta))
+
+
 def _set_size(folder: Path, name: str) -> None:
     meta = json.loads((folder / "meta.json").read_text())
     meta["files"][name]["bytes"] = (folder / name).stat().st_size
@@ -150,6 +156,11 @@ def _set_size(folder: Path, name: str) -> None:
 def _other_type(folder: Path) -> None:
     np.save(folder / "train.npy", np.load(folder / "train.npy").astype(np.int64))
     _set_size(folder, "train.npy")
+
+
+def _empty_pointers(folder: Path) -> None:
+    np.save(folder / "adjacency_edge_ptr.npy", np.empty(0, np.int64))
+    _set_size(folder, "adjacency_edge_ptr.npy")
 
 
 def _pickled(folder: Path) -> None:
@@ -176,6 +187,9 @@ DAMAGES = {
     "newer": (lambda f: _edit_meta(f, version=99), "version 99 of the binary form, where this satkgc reads version 1"),
     "counts": (lambda f: _edit_meta(f, train=1), r"an array of \(51, 3\) int32 where \(1, 3\) int32 belongs"),
     "entities": (lambda f: _edit_meta(f, entities=7), "belongs"),
+    "no entities": (lambda f: _without(f, "entities"), "not a graph that can be opened: 'entities'"),
+    "no train": (lambda f: _without(f, "train"), "not a graph that can be opened: 'train'"),
+    "no pointers": (_empty_pointers, "not a graph that can be opened: index -1 is out of bounds"),
     "another type": (_other_type, "int64 where"),
     "pickle": (_pickled, "not a graph that can be opened"),
     "half a header": (_half_a_header, "not a graph that can be opened"),
