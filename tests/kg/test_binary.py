@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -132,6 +133,28 @@ def test_a_write_that_fails_leaves_nothing_behind_and_what_was_there_untouched(t
             larger.save(tmp_path / "graph", overwrite=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == ["graph"]
+    assert content(KnowledgeGraph.load(tmp_path / "graph")) == before
+
+
+def test_the_old_graph_is_put_back_where_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(sample().save(tmp_path / "graph"))
+    rename, moved = os.rename, []
+
+    def second_fails(source: Path, target: Path) -> None:
+        moved.append(target)
+        if len(moved) == 2:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", second_fails)
+    with pytest.raises(
+        SatkgcError, match=r"graph: cannot write the graph: Permission denied; .* nothing was left behind"
+    ):
+        sample(50).save(tmp_path / "graph", overwrite=True)
+    assert moved[1:] == [tmp_path / "graph"] * 2
     assert os.listdir(tmp_path) == ["graph"]
     assert content(KnowledgeGraph.load(tmp_path / "graph")) == before
 
