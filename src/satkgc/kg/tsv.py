@@ -15,6 +15,7 @@ from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
 ROWS = 1 << 16
+UNFIT = r"^$|[\t\r\n]"  # an id that is no cell of TSV, which has no quoting
 
 
 def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
@@ -22,7 +23,7 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
     if folder.exists():
         raise SatkgcError("the output exists already", where=folder, remedy="remove it or choose another folder")
     for vocabulary in (graph.entities, graph.relations):
-        _check_ids(vocabulary, folder)
+        check_ids(vocabulary, folder, "keep it in binary form, or give it another id")
     partial = output.partial(folder)
     try:
         partial.mkdir(parents=True)
@@ -41,15 +42,16 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _check_ids(vocabulary: Vocabulary, folder: Path) -> None:
+def check_ids(vocabulary: Vocabulary, where: Path, remedy: str) -> None:
     """Texts may be rewritten so that they fit a cell; ids may not, for two could become one."""
-    unfit = pc.match_substring_regex(vocabulary.ids, r"^$|[\t\r\n]")
-    if (at := pc.index(unfit, True).as_py()) >= 0:
-        raise SatkgcError(
-            f"{vocabulary.kind} {vocabulary.id(at)!r} cannot stand in a TSV file: it is empty, or has a tab or newline",
-            where=folder,
-            remedy="keep it in binary form, or give it another id",
-        )
+    if (at := pc.index(pc.match_substring_regex(vocabulary.ids, UNFIT), True).as_py()) >= 0:
+        raise unfit(vocabulary.kind, vocabulary.id(at), where, remedy)
+
+
+def unfit(kind: str, id: str, where: Path, remedy: str) -> SatkgcError:
+    """What to say of such an id."""
+    what = f"{kind} {id!r} cannot stand in a TSV file: it is empty, or has a tab or newline"
+    return SatkgcError(what, where=where, remedy=remedy)
 
 
 def _write(path: Path, rows: Iterable[Iterable[str]]) -> None:
