@@ -119,6 +119,19 @@ def test_list_names_every_graph() -> None:
     assert Counts(**counts) == catalogue.find("wordnet-sample").counts
 
 
+def test_one_bad_archive_does_not_keep_the_list_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SATKGC_DATA", str(tmp_path))
+    monkeypatch.setenv("SATKGC_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "UMLS.tar.xz").write_bytes(b"cut short")
+    assert "damaged" in run("list").stdout
+    found = {graph["name"]: graph["from"] for graph in json.loads(run("list", "--json").stdout)}
+    assert found == {e.name: "bundled" if e.bundled else "download" for e in CATALOGUE} | {"UMLS": "damaged"}
+    with pytest.raises(SatkgcError, match=r"UMLS\.tar\.xz: not the published archive of UMLS"):
+        run("get", "UMLS")
+
+
 def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("get", "wordnet-sample", "--to", str(tmp_path))
     assert str(catalogue.cache_folder()) in result.stdout

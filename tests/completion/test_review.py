@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
+from satkgc.completion.propose import propose
 from satkgc.completion.review import accept
+from satkgc.completion.triples_out import write_triples
 from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph, Vocabulary
 
 pytest_plugins = ["world"]
 
@@ -80,3 +85,49 @@ def test_bad_places(reviewed, tmp_path):
         accept(tmp_path / "gone.csv", tmp_path / "out.nt")
     with pytest.raises(SatkgcError, match="the file is there already"):
         accept(reviewed, reviewed)
+
+
+QUOTED = [
+    ('"a"', "r", 'b "c"', '"Heroes" album', "says", 'open "', 0.5, None),
+    ('a"', "r", '"b', "of two words", '"', '"" twice', 0.25, 0.125),
+]
+
+
+@pytest.mark.parametrize("quoted", [QUOTED, [('"a"', "r", "b", "A", "R", "B", 0.5, None)]])
+def test_a_tsv_table_has_no_quoting_and_is_read_back(tmp_path, quoted):
+    rows = [*quoted, ("x", "r", "y", "tab\there", "line\r\nbreak", "", -1.0, None)]
+    write_triples(tmp_path / "new.tsv", [rows])
+    kg = KnowledgeGraph.load(tmp_path / "new.tsv", split="none")
+    triples = [(kg.entities.id(h), kg.relations.id(r), kg.entities.id(t)) for h, r, t in kg.train]
+    assert triples == [row[:3] for row in rows]
+    text = (tmp_path / "new.tsv").read_text()
+    (tmp_path / "reviewed.tsv").write_text(text.replace("\t\n", "\tyes\n"))
+    assert accept(tmp_path / "reviewed.tsv", tmp_path / "accepted.tsv") == (len(rows), len(rows))
+    assert (tmp_path / "accepted.tsv").read_text() == text
+    assert text.splitlines()[-1] == "x\tr\ty\ttab here\tline break\t\t-1.000000\t\t"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_tsv_table_that_a_spreadsheet_saved_is_read_with_its_quotes(tmp_path, end):
+    write_triples(tmp_path / "new.csv", [QUOTED])
+    with (tmp_path / "new.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    with (tmp_path / "reviewed.tsv").open("w", newline="") as file:
+        saved = [[*header, "note"], *([*row[:-1], "yes", f"two{end}lines"] for row in rows)]
+        csv.writer(file, delimiter="\t", lineterminator=end).writerows(saved)
+    assert accept(tmp_path / "reviewed.tsv", tmp_path / "accepted.csv") == (2, 2)
+    assert (tmp_path / "accepted.csv").read_text() == (tmp_path / "new.csv").read_text()
+
+
+@pytest.mark.parametrize("id", ["a\tb", "a\nb", "a\r"])
+def test_ids_that_cannot_stand_in_a_tsv_table_are_refused(tmp_path, id):
+    message = r"^[^\n]*new\.tsv: [^\n]*cannot stand in a TSV file: [^\n]*; write \.csv or \.parquet$"
+    with pytest.raises(SatkgcError, match=message):
+        write_triples(tmp_path / "new.tsv", [[("x", "r", id, "", "", "", 0.5, None)]])
+    assert list(tmp_path.iterdir()) == []
+    # And of a graph with such ids before anything is asked.
+    entities = Vocabulary.build("entity", pa.array([id]), pa.array(["A"]), pa.array([""]))
+    relations = Vocabulary.build("relation", pa.array(["r"]), pa.array(["R"]), pa.array([""]))
+    kg = KnowledgeGraph.from_arrays("g", entities, relations, [[0, 0, 0]])
+    with pytest.raises(SatkgcError, match=message):
+        propose(SimpleNamespace(kg=kg), tmp_path / "new.tsv", 1, [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -136,9 +137,37 @@ def test_a_write_that_fails_leaves_nothing_behind_and_what_was_there_untouched(t
     assert content(KnowledgeGraph.load(tmp_path / "graph")) == before
 
 
+def test_the_old_graph_is_put_back_where_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(sample().save(tmp_path / "graph"))
+    rename, moved = os.rename, []
+
+    def second_fails(source: Path, target: Path) -> None:
+        moved.append(target)
+        if len(moved) == 2:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", second_fails)
+    with pytest.raises(
+        SatkgcError, match=r"graph: cannot write the graph: Permission denied; .* nothing was left behind"
+    ):
+        sample(50).save(tmp_path / "graph", overwrite=True)
+    assert moved[1:] == [tmp_path / "graph"] * 2
+    assert os.listdir(tmp_path) == ["graph"]
+    assert content(KnowledgeGraph.load(tmp_path / "graph")) == before
+
+
 def _edit_meta(folder: Path, **changes: object) -> None:
     meta = json.loads((folder / "meta.json").read_text())
     (folder / "meta.json").write_text(json.dumps(meta | changes))
+
+
+def _without(folder: Path, key: str) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    del meta[key]
+    (folder / "meta.json").write_text(json.dumps(meta))
 
 
 def _set_size(folder: Path, name: str) -> None:
@@ -150,6 +179,11 @@ def _set_size(folder: Path, name: str) -> None:
 def _other_type(folder: Path) -> None:
     np.save(folder / "train.npy", np.load(folder / "train.npy").astype(np.int64))
     _set_size(folder, "train.npy")
+
+
+def _empty_pointers(folder: Path) -> None:
+    np.save(folder / "adjacency_edge_ptr.npy", np.empty(0, np.int64))
+    _set_size(folder, "adjacency_edge_ptr.npy")
 
 
 def _pickled(folder: Path) -> None:
@@ -176,6 +210,9 @@ DAMAGES = {
     "newer": (lambda f: _edit_meta(f, version=99), "version 99 of the binary form, where this satkgc reads version 1"),
     "counts": (lambda f: _edit_meta(f, train=1), r"an array of \(51, 3\) int32 where \(1, 3\) int32 belongs"),
     "entities": (lambda f: _edit_meta(f, entities=7), "belongs"),
+    "no entities": (lambda f: _without(f, "entities"), "not a graph that can be opened: 'entities'"),
+    "no train": (lambda f: _without(f, "train"), "not a graph that can be opened: 'train'"),
+    "no pointers": (_empty_pointers, "not a graph that can be opened: index -1 is out of bounds"),
     "another type": (_other_type, "int64 where"),
     "pickle": (_pickled, "not a graph that can be opened"),
     "half a header": (_half_a_header, "not a graph that can be opened"),

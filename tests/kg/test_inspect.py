@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -117,3 +118,28 @@ def test_a_graph_written_as_text_reads_as_it_was(tmp_path: Path) -> None:
     assert again.split_entities["valid"].tolist() == [2]
     with pytest.raises(SatkgcError, match="exists already"):
         write_tsv(graph, tmp_path / "g")
+
+
+def test_a_graph_without_a_split_or_descriptions_written_as_text_reads_as_it_was(tmp_path: Path) -> None:
+    entities = vocabulary("entity", ["a b", "a  b", " a b", 'a"b"'])
+    relations = vocabulary("relation", ["r", "s"], texts=["says\tmore", ""])
+    graph = KnowledgeGraph.from_arrays("g", entities, relations, [[0, 0, 1], [2, 1, 3]], split_entities={"test": []})
+    write_tsv(graph, tmp_path / "g")
+    assert sorted(path.name for path in (tmp_path / "g").iterdir()) == ["entities.tsv", "relations.tsv", "train.tsv"]
+    again = KnowledgeGraph.load(tmp_path / "g", split="none")
+    assert again.train.tolist() == graph.train.tolist()
+    assert again.entities.ids.to_pylist() == graph.entities.ids.to_pylist()
+    assert again.relations.names.to_pylist() == graph.relations.names.to_pylist()
+    assert again.relations.descriptions.to_pylist() == ["says more", ""]
+
+
+@pytest.mark.parametrize("kind", ["entity", "relation"])
+@pytest.mark.parametrize("id", ["a\tb", "a\nb", "b\r", ""])
+def test_ids_that_cannot_stand_in_a_tsv_file_are_refused(tmp_path: Path, kind: str, id: str) -> None:
+    entities = vocabulary("entity", ["fine", id if kind == "entity" else "x"])
+    graph = KnowledgeGraph.from_arrays(
+        "g", entities, vocabulary("relation", [id if kind == "relation" else "r"]), [[0, 0, 1]]
+    )
+    with pytest.raises(SatkgcError, match=rf"^[^\n]*/g: {kind} {re.escape(repr(id))} [^\n]*; keep it in binary form"):
+        write_tsv(graph, tmp_path / "g")
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -77,8 +79,29 @@ def test_arrays_cannot_be_written_to() -> None:
 
 @pytest.mark.parametrize(
     ("triples", "message"),
-    [([[0, 0, 2]], "entity"), ([[-1, 0, 0]], "entity"), ([[0, 1, 0]], "relation"), ([[0, 0]], "shape")],
+    [
+        ([[0, 0, 2]], "points to entity 2 of 2"),
+        ([[-1, 0, 0]], "points to entity -1 of 2"),
+        ([[0, 0, 1], [-3, 0, 1]], "points to entity -3 of 2"),
+        ([[0, 1, 0]], "points to relation 1 of 1"),
+        ([[0, 0]], "shape"),
+        ([[2**32, 0, 2**32 + 1]], f"no index: {2**32}"),
+        ([[0, -(2**32), 1]], f"no index: -{2**32}"),
+        (np.array([[0, 0, 2**63]], np.uint64), f"no index: {2**63}"),
+        ([[0.9, 0, 1]], "numbers of the type float64 are no indices; give whole ones"),
+        ([[False, False, True]], "type bool"),
+        ([["0", "0", "1"]], "type <U1"),
+    ],
 )
-def test_indices_that_point_nowhere_are_refused(triples: list[list[int]], message: str) -> None:
+def test_indices_that_point_nowhere_are_refused(triples: Any, message: str) -> None:
     with pytest.raises(SatkgcError, match=message):
         KnowledgeGraph.from_arrays("g", vocabulary("entity", ["a", "b"]), vocabulary("relation", ["r"]), triples)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"), [([2], "entity 2 of 2"), ([2**32], "no index"), ([0.5], "type float64")]
+)
+def test_held_out_entities_that_are_none_are_refused(members: Any, message: str) -> None:
+    both = vocabulary("entity", ["a", "b"]), vocabulary("relation", ["r"])
+    with pytest.raises(SatkgcError, match=message):
+        KnowledgeGraph.from_arrays("g", *both, [[0, 0, 1]], split_entities={"test": members})

@@ -14,7 +14,7 @@ import numpy as np
 
 from satkgc.completion.asking import Asker
 from satkgc.completion.calibration import RIVALS
-from satkgc.completion.triples_out import Row, check_ending, write_triples
+from satkgc.completion.triples_out import Row, check_ending, check_graph, write_triples
 from satkgc.completion.vectors import Float32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
@@ -70,6 +70,7 @@ def propose(
     are the relation's tail, or head, somewhere.
     """
     check_out(out, n)
+    check_graph(out, asker.kg)
     if min_probability is not None and asker.calibration is None:
         raise SatkgcError("this run has no probabilities", remedy="leave the least probability out")
     size = asker.kg.num_relations

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from satkgc.completion.triples_out import ACCEPT, COLUMNS, Row, check_ending, write_triples
 from satkgc.errors import SatkgcError
@@ -34,8 +36,11 @@ def accept(reviewed: Path, out: Path, column: str = ACCEPT) -> tuple[int, int]:
 def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            delimiter = "\t" if file.suffix == ".tsv" else csv_delimiter(SourceFile.of(file))
-            reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
+            tabs = file.suffix == ".tsv"
+            form: dict[str, Any] = {"delimiter": "\t" if tabs else csv_delimiter(SourceFile.of(file))}
+            if tabs and not _quoted(file):
+                form["quoting"] = csv.QUOTE_NONE
+            reader = csv.DictReader(lines, strict=True, **form)
             missing = [name for name in (*COLUMNS[:3], column) if name not in (reader.fieldnames or ())]
             if missing:
                 remedy = "give the table that `satkgc propose` wrote, or name the column with --column"
@@ -59,6 +64,22 @@ def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
         raise SatkgcError("not UTF-8", where=file, remedy="save it as CSV in UTF-8") from error
     except OSError as error:
         raise SatkgcError(f"cannot read the table: {error.strerror}", where=file) from error
+
+
+def _quoted(file: Path) -> bool:
+    """Whether cells of a TSV file stand in quotes, all that need it and no others.
+
+    So do a spreadsheet and the page of `satkgc serve`; `satkgc propose` has none: there a quote is one.
+    """
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        text = lines.read()
+    again = io.StringIO(newline="")
+    try:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
+        csv.writer(again, delimiter="\t", lineterminator="\n").writerows(rows)
+    except csv.Error:
+        return False
+    return again.getvalue().replace("\r\n", "\n").rstrip("\n") == text.replace("\r\n", "\n").rstrip("\n")
 
 
 def _number(record: dict[str, str], name: str, where: str) -> float | None:

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.kg.tsv import UNFIT, check_ids, unfit
 
 COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name", "score", "probability"]
 SCHEMA = pa.schema(
@@ -22,6 +24,7 @@ SCHEMA = pa.schema(
 ACCEPT = "accept"  # an empty column of a table, for whoever looks through it
 IRI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|^`\\]+", re.IGNORECASE)
 SAFE = "!~*'()"  # as the web page writes ids
+OTHER = "write .csv or .parquet"  # where an id cannot stand in TSV
 ENDINGS = (".tsv", ".csv", ".parquet", ".nt")
 Row = tuple[str, str, str, str, str, str, float, float | None]
 
@@ -32,13 +35,23 @@ def check_ending(out: Path) -> None:
         raise SatkgcError(f"cannot tell the form of {out.name!r}", remedy=f"end its name in {', '.join(ENDINGS)}")
 
 
+def check_graph(out: Path, kg: KnowledgeGraph) -> None:
+    """Refuse a form in which the graph's ids cannot be written, before hours of work and not after them."""
+    for vocabulary in (kg.entities, kg.relations):
+        if out.suffix == ".tsv":
+            check_ids(vocabulary, out, OTHER)
+
+
 def write_triples(out: Path, batches: Iterable[list[Row]]) -> int:
     """Write rows, a batch at a time, and put the file in place when it is whole; returns how many there were."""
     check_ending(out)
     part = out.with_name(out.name + ".part")
     write = {".parquet": _parquet, ".nt": _ntriples}.get(out.suffix, _delimited)
-    count = write(part, batches, out.suffix)
-    os.replace(part, out)
+    try:
+        count = write(part, batches, out)
+        os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
     return count
 
 
@@ -47,18 +60,31 @@ def iri(kind: str, id: str) -> str:
     return id if IRI.fullmatch(id) else f"urn:satkgc:{kind}:{quote(id, safe=SAFE)}"
 
 
-def _delimited(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
+def _delimited(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
     count = 0
+    tsv: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}  # as all TSV is read
     with part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t", lineterminator="\n")
+        writer = csv.writer(file, lineterminator="\n", **(tsv if out.suffix == ".tsv" else {}))
         writer.writerow([*COLUMNS, ACCEPT])
         for rows in batches:
-            writer.writerows([*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}", ""] for row in rows)
+            fitting = (_fit(row, out) for row in rows) if out.suffix == ".tsv" else rows
+            writer.writerows(
+                [*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}", ""] for row in fitting
+            )
             count += len(rows)
     return count
 
 
-def _parquet(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
+def _fit(row: Row, out: Path) -> Row:
+    """A row whose names are cells of TSV, and whose ids are so already."""
+    for kind, id in zip(("entity", "relation", "entity"), row[:3], strict=True):
+        if re.search(UNFIT, id):
+            raise unfit(kind, id, out, OTHER)
+    head, relation, tail = (" ".join(name.split()) for name in row[3:6])
+    return *row[:3], head, relation, tail, *row[6:]
+
+
+def _parquet(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
     count = 0
     with pq.ParquetWriter(part, SCHEMA) as writer:
         for rows in batches:
@@ -68,7 +94,7 @@ def _parquet(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
     return count
 
 
-def _ntriples(part: Path, batches: Iterable[list[Row]], suffix: str) -> int:
+def _ntriples(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
     count = 0
     with part.open("w", encoding="utf-8") as file:
         for rows in batches:

@@ -52,10 +52,21 @@ class Adjacency:
 
 def as_triples(rows: Any) -> Int32:
     """A read-only (n, 3) int32 view of rows; one type for all callers, so that each loop is compiled once."""
-    array = np.ascontiguousarray(rows, np.int32)
+    array = as_indices(rows)
     if array.size and (array.ndim != 2 or array.shape[1] != 3):
         raise SatkgcError(f"triples of the shape {array.shape}", remedy="give rows of head, relation, tail")
-    return _frozen(array.reshape(-1, 3))
+    return array.reshape(-1, 3)
+
+
+def as_indices(numbers: Any) -> Int32:
+    """A read-only int32 view of whole numbers, or a copy; one that int32 cannot hold would become another's index."""
+    given = np.asarray(numbers)
+    if given.size and given.dtype.kind not in "iu":
+        raise SatkgcError(f"numbers of the type {given.dtype} are no indices", remedy="give whole ones")
+    array = np.ascontiguousarray(given, np.int32)
+    if given.dtype != np.int32 and (wrong := given[array != given]).size:
+        raise SatkgcError(f"this is no index: {wrong[0]}", remedy="indices run from 0 to size - 1")
+    return _frozen(array)
 
 
 def _frozen(array: Any) -> Any:

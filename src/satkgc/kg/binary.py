@@ -32,7 +32,7 @@ FORMAT = "satkgc-graph"
 VERSION = 1
 META = "meta.json"
 # What numpy and Arrow raise over files that are not what they say; numpy parses a header as Python tokens.
-UNREADABLE = OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError
+UNREADABLE = OSError, ValueError, LookupError, TypeError, EOFError, SyntaxError, tokenize.TokenError
 
 
 def is_folder(path: Path) -> bool:
@@ -98,10 +98,10 @@ def open_folder(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
         raise SatkgcError("another graph has been written here since", where=folder, remedy="open it again")
     try:
         graph = _assemble(folder, meta, found)
+        _check_shapes(folder, meta, graph)
     except (*UNREADABLE, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise _damaged(folder, reason) from error
-    _check_shapes(folder, meta, graph)
     return graph
 
 

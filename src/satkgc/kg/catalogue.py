@@ -55,8 +55,11 @@ def whereabouts(entry: Entry) -> str:
     if entry.bundled:
         return "bundled"
     source = local_copy(entry)
-    if binary.is_folder(_cached(entry, source)):
-        return "cached"
+    try:
+        if binary.is_folder(_cached(entry, source)):
+            return "cached"
+    except (SatkgcError, OSError):
+        return "damaged"  # one bad archive must not keep a list from the others; `load` says what is wrong with it
     return "SATKGC_DATA" if source else "download"
 
 

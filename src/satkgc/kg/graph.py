@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from satkgc.errors import SatkgcError
-from satkgc.kg.adjacency import Adjacency, _frozen, as_triples
+from satkgc.kg.adjacency import Adjacency, as_indices, as_triples
 from satkgc.kg.known import KnownTriples
 from satkgc.kg.vocabulary import Int32, Vocabulary
 
@@ -50,7 +50,9 @@ class KnowledgeGraph:
         for triples in splits:
             _check_range(triples[:, ::2], len(entities), "entity")
             _check_range(triples[:, 1], len(relations), "relation")
-        held_out = {key: _frozen(np.asarray(value, np.int32)) for key, value in (split_entities or {}).items()}
+        held_out = {key: as_indices(value) for key, value in (split_entities or {}).items()}
+        for members in held_out.values():
+            _check_range(members, len(entities), "entity", "a split")
         return cls(name, entities, relations, splits[0], splits[1], splits[2], split_entities=held_out)
 
     @classmethod
@@ -122,9 +124,8 @@ class KnowledgeGraph:
         )
 
 
-def _check_range(indices: Int32, size: int, kind: str) -> None:
+def _check_range(indices: Int32, size: int, kind: str, what: str = "a triple") -> None:
     """The compiled loops trust their indices, so that a wrong one must not get as far."""
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
-        raise SatkgcError(
-            f"a triple points to {kind} {indices.max()} of {size}", remedy="indices run from 0 to size - 1"
-        )
+        wrong = indices.min() if indices.min() < 0 else indices.max()
+        raise SatkgcError(f"{what} points to {kind} {wrong} of {size}", remedy="indices run from 0 to size - 1")

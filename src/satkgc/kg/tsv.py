@@ -7,27 +7,34 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from satkgc import output
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
 ROWS = 1 << 16
+UNFIT = r"^$|[\t\r\n]"  # an id that is no cell of TSV, which has no quoting
 
 
 def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
-    """Write train, valid, test, entities and relations.tsv, and the held-out entities of an inductive graph."""
+    """Write the files that `readers.folder` reads, but none that would be empty, for it takes those for damaged."""
     if folder.exists():
         raise SatkgcError("the output exists already", where=folder, remedy="remove it or choose another folder")
+    for vocabulary in (graph.entities, graph.relations):
+        check_ids(vocabulary, folder, "keep it in binary form, or give it another id")
     partial = output.partial(folder)
     try:
         partial.mkdir(parents=True)
         for split in ("train", "valid", "test"):
-            _write(partial / f"{split}.tsv", _triples(graph, split))
+            if len(graph.split(split)):
+                _write(partial / f"{split}.tsv", _triples(graph, split))
         for split, members in graph.split_entities.items():
-            _write(partial / f"{split}_entities.tsv", ([graph.entities.id(i)] for i in members))
-        _write(partial / "entities.tsv", _members(graph.entities, described=True))
-        _write(partial / "relations.tsv", _members(graph.relations, described=False))
+            if len(members):
+                _write(partial / f"{split}_entities.tsv", ([graph.entities.id(i)] for i in members))
+        _write(partial / "entities.tsv", _members(graph.entities))
+        _write(partial / "relations.tsv", _members(graph.relations))
         os.rename(partial, folder)
     except OSError as error:
         raise SatkgcError(f"cannot write the graph: {error.strerror or error}", where=folder) from error
@@ -35,22 +42,36 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _write(path: Path, rows: Iterable[list[str]]) -> None:
+def check_ids(vocabulary: Vocabulary, where: Path, remedy: str) -> None:
+    """Texts may be rewritten so that they fit a cell; ids may not, for two could become one."""
+    if (at := pc.index(pc.match_substring_regex(vocabulary.ids, UNFIT), True).as_py()) >= 0:
+        raise unfit(vocabulary.kind, vocabulary.id(at), where, remedy)
+
+
+def unfit(kind: str, id: str, where: Path, remedy: str) -> SatkgcError:
+    """What to say of such an id."""
+    what = f"{kind} {id!r} cannot stand in a TSV file: it is empty, or has a tab or newline"
+    return SatkgcError(what, where=where, remedy=remedy)
+
+
+def _write(path: Path, rows: Iterable[Iterable[str]]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        # A tab or newline within a text would end the cell: any run of white space becomes one blank.
-        file.writelines("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in rows)
+        file.writelines("\t".join(row) + "\n" for row in rows)
 
 
-def _triples(graph: KnowledgeGraph, split: str) -> Iterator[list[str]]:
+def _triples(graph: KnowledgeGraph, split: str) -> Iterator[Iterable[str]]:
     triples = graph.split(split)
     for start in range(0, len(triples), ROWS):
         rows = triples[start : start + ROWS]
         heads, tails = graph.entities.ids.take(rows[:, 0].copy()), graph.entities.ids.take(rows[:, 2].copy())
         relations = graph.relations.ids.take(rows[:, 1].copy())
-        yield from map(list, zip(heads.to_pylist(), relations.to_pylist(), tails.to_pylist(), strict=True))
+        yield from zip(heads.to_pylist(), relations.to_pylist(), tails.to_pylist(), strict=True)
 
 
-def _members(vocabulary: Vocabulary, described: bool) -> Iterator[list[str]]:
-    columns = [vocabulary.ids, vocabulary.names] + [vocabulary.descriptions] * described
+def _members(vocabulary: Vocabulary) -> Iterator[Iterable[str]]:
+    described = pc.any(pc.not_equal(vocabulary.descriptions, "")).as_py()
+    columns = [vocabulary.ids, vocabulary.names] + [vocabulary.descriptions] * bool(described)
     for start in range(0, len(vocabulary), ROWS):
-        yield from map(list, zip(*(column[start : start + ROWS].to_pylist() for column in columns), strict=True))
+        for id, *texts in zip(*(column[start : start + ROWS].to_pylist() for column in columns), strict=True):
+            # A tab or newline within a text would end the cell: any run of white space becomes one blank.
+            yield id, *(" ".join(text.split()) for text in texts)

@@ -30,9 +30,7 @@ class Distances:
         self.mark: Int32 = np.zeros(kg.num_entities if scope != "none" else 0, np.int32)  # (E,)
         whole = kg.num_entities if scope in ("graph", "pairs") else 0
         self.queue: Int32 = np.empty(whole, np.int32)  # (E,)
-        self.back = np.zeros(
-            1 + whole, np.int64
-        )  # (1 + E,) likewise, for searches from the other side, and their count
+        self.back = np.zeros(whole, np.int64)  # (E,) likewise, for searches from the other side
         self.base = 1
 
     def batch(self, step: int, triples: Int32, subgraph: Int32) -> Batch:

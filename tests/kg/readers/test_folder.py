@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -117,3 +119,24 @@ def test_the_shallowest_graph_of_an_archive_is_taken(tmp_path: Path) -> None:
     assert graph.name == "My.Graph"
     assert forms.said(graph).entities["a"] == ("Ann", "one")
     assert len(graph.test) == 1
+
+
+@pytest.mark.parametrize("name", ["g.tar", "g.zip"])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_a_file_that_an_archive_holds_twice_the_last_counts(tmp_path: Path, name: str) -> None:
+    files = [("train.tsv", "x\tx\tx\n"), *FILES.items(), ("train.tsv", FILES["train.tsv"]), ("valid.tsv", "c\tr\ta\n")]
+    if name == "g.zip":
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for file, text in files:
+                archive.writestr(file, text)
+    else:
+        with tarfile.open(tmp_path / name, "w") as packed:
+            for file, text in files:
+                member = tarfile.TarInfo(file)
+                member.size = len(text)
+                packed.addfile(member, io.BytesIO(text.encode()))
+    assert forms.said(read(tmp_path / name)).splits == {
+        "train": [("a", "r", "b"), ("b", "r", "c")],
+        "valid": [("c", "r", "a")],
+        "test": [("a", "r", "c")],
+    }

@@ -38,6 +38,9 @@ EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
         ("t.csv", ":START_ID(Object);source;:END_ID(Object){id-type: string};:TYPE\na;x;b;r\nb;y;c;r\n", {}),
         ("t.tsv", "s\tp\to\na\tr\tb\nb\tr\tc\n", {}),
         ("t.tsv", "a\tr\tb\nb\tr\tc", {}),
+        ("t.csv", "\nhead,relation,tail\na,r,b\nb,r,c\n", {}),
+        ("t.csv", "\ufeff\r\n\r\nhead,relation,tail\r\na,r,b\r\nb,r,c\r\n", {}),
+        ("t.tsv", "\n\ns\tp\to\n\na\tr\tb\nb\tr\tc\n", {}),
     ],
 )
 def test_columns(tmp_path: Path, name: str, text: str, options: dict[str, str]) -> None:

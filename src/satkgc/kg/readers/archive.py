@@ -62,14 +62,14 @@ def _unpack(source: Path, wanted: set[str], room: Path) -> dict[PurePosixPath, P
     found: dict[PurePosixPath, Path] = {}
     members = _zip_members if source.suffix.lower() == ".zip" else _tar_members
     try:
-        for name, stream in members(source):
+        for number, (name, stream) in enumerate(members(source)):
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts or "\\" in name:
                 raise SatkgcError(
                     f"the archive's member {name!r} points outside of it", where=source, remedy="do not trust this file"
                 )
             if path.name in wanted and stream is not None:
-                found[path] = room / f"{len(found)}.tsv"
+                found[path] = room / f"{number}.tsv"  # of a path that comes twice the last counts, as in tar
                 with found[path].open("wb") as target:
                     shutil.copyfileobj(stream, target, 1 << 20)
     except DAMAGE as error:

@@ -41,7 +41,7 @@ class Delimited:
             # Arrow closes the stream; its own decompression would not say where a file is cut.
             table = pyarrow.csv.read_csv(
                 self.file.open(),
-                pyarrow.csv.ReadOptions(column_names=names, skip_rows_after_names=int(header), block_size=LONGEST_LINE),
+                pyarrow.csv.ReadOptions(column_names=names, block_size=LONGEST_LINE),
                 pyarrow.csv.ParseOptions(
                     delimiter=self.delimiter,
                     quote_char='"' if self.quoted else False,
@@ -54,7 +54,8 @@ class Delimited:
             )
         except pa.ArrowInvalid as error:
             self._explain(width, error)
-        return [table.column(place) for place in range(len(wanted))]
+        # Not skip_rows_after_names: that counts blank lines, too.
+        return table.slice(int(header)).columns
 
     def line_of(self, row: int, header: bool = False) -> int:
         """The line on which a row of `columns` starts or ends; slow, for messages."""

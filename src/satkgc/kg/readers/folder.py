@@ -1,8 +1,8 @@
 """The folder of TSV files: train.tsv, and beside it valid.tsv test.tsv entities.tsv relations.tsv where there are any.
 
-UTF-8, tabs, no header and no quoting. `entities.tsv` has the columns id, name, description, `relations.tsv` id and
-name; a file with fewer columns lacks the later ones, further columns are ignored. `valid_entities.tsv` and
-`test_entities.tsv` (one id a line) list the entities that an inductive graph holds out.
+UTF-8, tabs, no header and no quoting. `entities.tsv` and `relations.tsv` have the columns id, name, description; a file
+with fewer columns lacks the later ones, further columns are ignored. `valid_entities.tsv` and `test_entities.tsv` (one
+id a line) list the entities that an inductive graph holds out.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def read_files(name: str, find: Callable[[str], SourceFile | None], options: Rea
     if entities_file is None and options.entities_file != ReadOptions.entities_file:
         raise SatkgcError(f"there is no {options.entities_file} in it", where=name, remedy="check entities_file")
     relations_file = find("relations.tsv")
-    entities = _listing(entities_file, 3) if entities_file else None
-    relations = _listing(relations_file, 2) if relations_file else None
+    entities = _listing(entities_file) if entities_file else None
+    relations = _listing(relations_file) if relations_file else None
     return assemble(name, splits, entities, relations, options, held_out)
 
 
@@ -68,7 +68,7 @@ def _columns(file: SourceFile, most: int, exactly: int | None = None) -> tuple[l
     return columns, lambda row: file.at(text.line_of(row))
 
 
-def _listing(file: SourceFile, most: int) -> Listing:
-    columns, where = _columns(file, most)
+def _listing(file: SourceFile) -> Listing:
+    columns, where = _columns(file, 3)
     ids, names, descriptions = [*columns, None, None][:3]
     return Listing(ids, names, descriptions, file.shown, where)

@@ -44,7 +44,7 @@ class ReadOptions:
     entities_file: str = "entities.tsv"
 
     # Tables (CSV, TSV, Parquet): the columns of the triples, by name, or by position from 0 where no column has that
-    # name. None: guessed from the usual names (head, subject, source …; see table.py), or columns 0, 1, 2 of a table
+    # name. None: guessed from the usual names (head, subject, source …; see columns.py), or columns 0, 1, 2 of a table
     # of three columns without a header.
     head: str | None = None
     relation: str | None = None
