@@ -6,12 +6,13 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from kg_graphs import graphs, vocabulary
 
 from satkgc import KnowledgeGraph, SatkgcError
-from satkgc.kg import Adjacency, KnownTriples
+from satkgc.kg import Adjacency, KnownTriples, Vocabulary
 
 SETTINGS = settings(max_examples=40, deadline=None)
 
@@ -105,3 +106,17 @@ def test_held_out_entities_that_are_none_are_refused(members: Any, message: str)
     both = vocabulary("entity", ["a", "b"]), vocabulary("relation", ["r"])
     with pytest.raises(SatkgcError, match=message):
         KnowledgeGraph.from_arrays("g", *both, [[0, 0, 1]], split_entities={"test": members})
+
+
+def test_a_graph_is_of_its_own_copy_and_says_what_it_takes() -> None:
+    both = [Vocabulary.build(kind, ["a", "b"], pd.Series(["A", "B"]), ["", ""]) for kind in ("entity", "relation")]
+    mine = np.array([[0, 0, 1]], np.int32)
+    graph = KnowledgeGraph.from_arrays("g", *both, mine)
+    mine[0] = 7
+    assert graph.train.tolist() == [[0, 0, 1]]
+    assert graph.entities.name(1) == "B"
+    for wrong in ((None, *both), ("g", ["a", "b"], both[1]), ("g", both[0], ["r"])):
+        with pytest.raises(SatkgcError, match="a graph has a name and two vocabularies; give a text"):
+            KnowledgeGraph.from_arrays(*wrong, [[0, 0, 1]])
+    with pytest.raises(SatkgcError, match="with gaps; give each a text"):
+        Vocabulary.build("entity", ["a", "b"], pd.Series(["A", None]), ["", ""])

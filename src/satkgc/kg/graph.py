@@ -45,8 +45,12 @@ class KnowledgeGraph:
         test: Any = None,
         split_entities: Mapping[str, Int32] | None = None,
     ) -> KnowledgeGraph:
-        """Make a graph from index triples; the arrays are copied where they are not int32 already."""
-        splits = [as_triples([] if rows is None else rows) for rows in (train, valid, test)]
+        """Make a graph from index triples, as they are: nothing is dropped, nothing split. The arrays are copied."""
+        parts = ((name, str), (entities, Vocabulary), (relations, Vocabulary))
+        if not all(isinstance(part, kind) for part, kind in parts):
+            remedy = "give a text, and what Vocabulary.build makes of ids, names and descriptions"
+            raise SatkgcError("a graph has a name and two vocabularies", remedy=remedy)
+        splits = [as_triples([] if rows is None else np.array(rows)) for rows in (train, valid, test)]
         for triples in splits:
             _check_range(triples[:, ::2], len(entities), "entity")
             _check_range(triples[:, 1], len(relations), "relation")

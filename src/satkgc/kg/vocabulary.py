@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +33,8 @@ class Vocabulary:
     name_order: Int32  # indices sorted by name
 
     @classmethod
-    def build(cls, kind: str, ids: pa.Array, names: pa.Array, descriptions: pa.Array) -> Vocabulary:
-        """Take three string columns of one length; the ids must be distinct."""
+    def build(cls, kind: str, ids: Any, names: Any, descriptions: Any) -> Vocabulary:
+        """Take three string columns of one length, of Arrow, pandas or lists; the ids must be distinct."""
         columns = [_large_string(column) for column in (ids, names, descriptions)]
         if len({len(column) for column in columns}) > 1 or any(column.null_count for column in columns):
             raise SatkgcError(f"{kind} columns of different lengths, or with gaps", remedy="give each a text, if empty")
@@ -95,9 +96,11 @@ def _order(column: pa.LargeStringArray) -> Int32:
     return order
 
 
-def _large_string(column: pa.Array) -> pa.LargeStringArray:
+def _large_string(column: Any) -> pa.LargeStringArray:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
+    elif not isinstance(column, pa.Array):
+        column = pa.array(column, from_pandas=True)
     return column.cast(pa.large_string())
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
 from satkgc.kg.readers import ReadOptions, read
 
 EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
@@ -176,6 +177,12 @@ def test_a_listing_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "e.tsv").write_text("entity\tan entity\tEntity\na\tAnn\t\n")  # the first id is a usual column name
     graph = forms.said(read(tmp_path / "t.tsv", ReadOptions(entities=tmp_path / "e.tsv")))
     assert graph.entities == {"entity": ("an entity", "Entity"), "a": ("Ann", "")}
+
+
+def test_positions_may_be_numbers(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": ["r"], "y": ["a"], "z": ["b"]}), tmp_path / "t.parquet")
+    graph = KnowledgeGraph.load(tmp_path / "t.parquet", head=1, relation=0, tail=2, split="none")
+    assert (graph.relations.id(0), graph.entities.ids.to_pylist()) == ("r", ["a", "b"])
 
 
 def test_numbers_in_the_first_row_are_not_the_positions_asked_for(tmp_path: Path) -> None:

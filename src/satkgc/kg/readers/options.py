@@ -80,6 +80,9 @@ class ReadOptions:
         for name in ("entities", "relations"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
+        for name in ("head", "relation", "tail", "split_column", "id", "label", "description"):
+            if isinstance(value := getattr(self, name), int):  # a position
+                object.__setattr__(self, name, str(value))
         for name in ("without", "graphs"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
