@@ -18,6 +18,7 @@ from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.questions import Questions
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+from satkgc.output import replacing
 from satkgc.text import Texts
 from satkgc.training import Run
 
@@ -75,7 +76,8 @@ def draw(figures: Mapping[str, Bars], title: str, file: Path) -> None:
     axes.set_xticks(np.arange(len(longest)) + 0.4 - width / 2, longest)
     axes.set(xlabel=title, ylabel="false-positive ratio")
     axes.legend()
-    figure.savefig(file)
+    with replacing(file) as part:
+        figure.savefig(part, format=file.suffix[1:] or "png")
     pyplot.close(figure)
 
 
