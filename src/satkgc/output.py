@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
@@ -29,6 +31,17 @@ def folder(path: Path) -> Path:
     return path
 
 
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A sibling to write, of another ending; it takes the file's name once it is whole, and is removed if it fails."""
+    part = partial(file)
+    try:
+        yield part
+        os.replace(part, file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def partial(folder: Path) -> Path:
     """A sibling to write into, until it takes the folder's name; those that killed processes left are removed."""
     stem = f".{folder.name}.partial-{socket.gethostname()}-"  # of the processes of another machine nobody can tell
@@ -36,6 +49,8 @@ def partial(folder: Path) -> Path:
         process = path.name.removeprefix(stem)
         if process != path.name and process.isdecimal() and not _runs(int(process)):
             shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                path.unlink()  # or it was a file
     return folder.with_name(f"{stem}{os.getpid()}")
 
 

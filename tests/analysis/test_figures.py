@@ -12,12 +12,14 @@ import pytest
 
 from graphs import random_graph
 from satkgc.analysis.distance_similarity import distance_similarity
-from satkgc.analysis.false_positives import Questions, false_positives
+from satkgc.analysis.false_positives import false_positives
 from satkgc.analysis.fp_by_degree import fp_by_degree
 from satkgc.analysis.fp_by_distance import fp_by_distance
 from satkgc.analysis.hops import choose_sources, hops_from
-from satkgc.analysis.plots import draw
-from satkgc.evaluation import known_answers
+from satkgc.analysis.plots import draw, wrong_answers
+from satkgc.encoder import EncoderConfig, Towers
+from satkgc.evaluation.questions import Questions
+from satkgc.training import Config, Run
 
 KG = random_graph(5, entities=70, triples=90)
 GRAPH = nx.Graph(KG.train[:, [0, 2]].tolist())
@@ -28,25 +30,31 @@ VECTORS = RNG.normal(size=(70, 8)).astype(np.float32)
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 
 
-def questions():
-    asked, relations, answers = (np.ascontiguousarray(column) for column in KG.train[:50].T)
-    vectors = VECTORS[RNG.integers(0, 70, 50)]
-    return Questions(asked, vectors, answers, known_answers(KG.known_all, asked, relations, "tail"))
-
-
-QUESTIONS = questions()
-FOUND = list(false_positives(QUESTIONS, VECTORS))
+QUESTIONS = Questions.of(KG, KG.train[:50], "tail", np.arange(70, dtype=np.int32))
+QUERIES = VECTORS[RNG.integers(0, 70, 50)]
+FOUND = list(false_positives(QUESTIONS, QUERIES, VECTORS))
 
 
 def test_false_positives_are_the_better_ones_that_are_no_answers():
     assert len(FOUND) == 50
-    scores = QUESTIONS.vectors.astype(np.float64) @ VECTORS.T.astype(np.float64)
+    scores = QUERIES.astype(np.float64) @ VECTORS.T.astype(np.float64)
     for place, (asked, wrong) in enumerate(FOUND):
-        assert asked == QUESTIONS.asked[place]
+        assert asked == QUESTIONS.entities[place]
         true = set(QUESTIONS.known.of(place).tolist())
         own = scores[place, QUESTIONS.answers[place]]
         assert wrong.tolist() == [e for e in range(70) if scores[place, e] > own and e not in true]
     assert any(len(wrong) > 5 for _, wrong in FOUND)
+
+
+def test_a_run_has_as_many_as_its_ranks_say(tiny_backbone, tmp_path):
+    config = Config(encoder=EncoderConfig(backbone=str(tiny_backbone)))
+    run = Run.create(tmp_path, config, KG, "made up")
+    Towers.create(config.encoder).save(tmp_path / "model")
+    kg, found = wrong_answers(tmp_path, "train", "cpu")
+    found = list(found)
+    ranks = run.evaluate("train").ranks
+    assert [len(wrong) for _, wrong in found] == [*ranks["head"].greater, *ranks["tail"].greater]
+    assert [asked for asked, _ in found] == [*kg.train[:, 2], *kg.train[:, 0]]
 
 
 def test_hops_are_those_of_networkx():

@@ -77,11 +77,11 @@ def test_sentence_transformers_gives_the_same_vectors(pooled, tmp_path):
     assert not list(tmp_path.rglob("*.bin"))  # no pickles
 
 
-def test_onnx_gives_the_same_vectors(prepared, tmp_path):
+def test_onnx_gives_the_same_vectors(pooled, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
-    facts = export(prepared, "onnx", tmp_path / "onnx")
+    facts = export(pooled, "onnx", tmp_path / "onnx")
     assert next(iter(facts.values())) < 1e-5
-    pairs, queries, strings, entities = own_vectors(prepared)
+    pairs, queries, strings, entities = own_vectors(pooled)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "onnx" / "tokenizer")
     for name, given, expected in (("query", pairs, queries), ("entity", strings, entities)):
         session = onnxruntime.InferenceSession(str(tmp_path / "onnx" / f"{name}.onnx"))

@@ -126,8 +126,10 @@ def test_dropout_overrides_the_backbones(families) -> None:  # type: ignore[no-u
     assert torch.equal(towers.queries(batch), towers.queries(batch))
 
 
-def test_too_long_a_text_is_refused(families) -> None:  # type: ignore[no-untyped-def]
-    towers = Towers.create(EncoderConfig(backbone=str(families["roberta"])))
+@pytest.mark.parametrize("forward", ["packed", "padded"])
+@pytest.mark.parametrize("family", ["roberta", "mpnet"])
+def test_too_long_a_text_is_refused(families, family: str, forward: str) -> None:  # type: ignore[no-untyped-def]
+    towers = Towers.create(EncoderConfig(backbone=str(families[family]), forward=forward))  # type: ignore[arg-type]
     towers.queries(random_batch(longest=70, types=False))  # 72 positions, two before the first
     with pytest.raises(SatkgcError, match=r"text\.max_tokens to 70"):
         towers.queries(random_batch(longest=71, types=False))

@@ -54,13 +54,13 @@ def test_damage_to_any_file_is_noticed_and_the_one_before_is_used(tmp_path, file
 
 def test_the_last_two_and_the_best_they_speak_of_are_kept(tmp_path):
     checkpoints = Checkpoints(tmp_path)
-    for best in (1, 3, 5):
+    for best in (1, 3, 5, 7):
         checkpoints.save(f"best-{best:08d}", {}, {}, {})
-    for step, best in ((2, 1), (4, 3), (6, 5), (8, 5)):
+    for step, best in ((2, 1), (4, 3), (6, 5), (8, 7)):
         save(checkpoints, step, best)
     (tmp_path / ".step-00000009.partial").mkdir()
     checkpoints.prune()
-    assert names(tmp_path) == ["best-00000005", "step-00000006", "step-00000008"]
+    assert names(tmp_path) == ["best-00000005", "best-00000007", "step-00000006", "step-00000008"]
 
 
 def test_the_same_step_may_be_saved_again(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from satkgc.errors import SatkgcError
 from satkgc.training.plan import places, plan
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=4, max_size=60).map(np.array)
@@ -43,3 +44,10 @@ def test_the_cut_depends_on_ranks_only_by_their_number(chunk_tokens):
     one, two = (plan(lengths, lengths, chunk_tokens, 2) for _ in range(2))
     assert [c.rows.tolist() for own in one for c in own] == [c.rows.tolist() for own in two for c in own]
     assert sum(len(own) for own in plan(lengths, lengths, 10**6, 1)) == 2  # one chunk a side where all fits
+
+
+@pytest.mark.parametrize("chunk_tokens", [None, 3])
+def test_a_batch_with_too_few_texts_for_the_ranks_is_refused(chunk_tokens):
+    assert all(plan(np.array([5, 5]), np.array([4, 4]), chunk_tokens, 4))  # one chunk each
+    with pytest.raises(SatkgcError, match=r"4 texts for 5 processes; raise sampling\.batch_size"):
+        plan(np.array([5, 5]), np.array([4, 4]), chunk_tokens, 5)

@@ -77,3 +77,11 @@ def test_a_folder_takes_the_place_of_another(tmp_path):
     (tmp_path / "next").mkdir()
     replace_folder(tmp_path / "next", tmp_path / "fresh")
     assert (tmp_path / "fresh").is_dir()
+
+
+def test_a_folder_that_cannot_be_replaced_is_not_lost(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "weights").write_text("trained")
+    with pytest.raises(FileNotFoundError):
+        replace_folder(tmp_path / "gone meanwhile", tmp_path / "old")
+    assert [file.read_text() for file in tmp_path.rglob("weights")] == ["trained"]

@@ -26,6 +26,7 @@ from satkgc.encoder import Towers
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.kg import Vocabulary
+from satkgc.objective import Objective
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
@@ -95,6 +96,24 @@ def test_the_best_validated_weights_are_kept(run):
     count = next(r for r in run.log() if "validation" in r)["validation"]["both"]["count"]
     assert count == 2 * 6  # validation_triples, both directions
     assert run.metrics["valid"]["both"]["count"] == 2 * len(run.kg.valid)
+
+
+class ForgetsLater(Objective):
+    """A loss that is turned round after the thirtieth step: what was learnt is unlearnt."""
+
+    seen = 0
+
+    def forward(self, *given):
+        self.seen += 1
+        return super().forward(*given) * (1 if self.seen <= 30 else -1)
+
+
+def test_the_metrics_are_those_of_the_kept_weights_not_of_the_last(settings, tmp_path):
+    changed = settings | {"training.validation_triples": 0}  # all, so that a validation could serve as the metrics
+    kg = small_graph()
+    run = train(replace(kg, valid=kg.train), out=tmp_path, overrides=changed, objective=ForgetsLater)
+    assert run.metrics["kept_step"] == 30
+    assert run.metrics["valid"]["both"] == pytest.approx(run.evaluate("valid").metrics()["both"])
 
 
 def test_a_finished_run_is_not_trained_again(run, capsys):

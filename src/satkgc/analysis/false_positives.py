@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 
 from satkgc.evaluation.exact import FloatArray, ranking_device, to_grid
-from satkgc.evaluation.slices import Slices
+from satkgc.evaluation.questions import Questions
 from satkgc.kg.vocabulary import Int32
 
 _ROWS = 32
 
 
-@dataclass(frozen=True, eq=False)
-class Questions:
-    """Questions with what is needed to rank their answers."""
-
-    asked: Int32  # (Q,) the entity of the question
-    vectors: FloatArray  # (Q, d)
-    answers: Int32  # (Q,)
-    known: Slices  # (Q,) all known answers
-
-
 def false_positives(
-    questions: Questions, entities: FloatArray, device: torch.device | str = "cpu"
+    questions: Questions, queries: FloatArray, entities: FloatArray, device: torch.device | str = "cpu"
 ) -> Iterator[tuple[int, Int32]]:
-    """The asked entity of each question, and the entities that score higher than its answer and are no answer."""
+    """The asked entity of each question, and the entities that score higher than its answer and are no answer.
+
+    `queries` (Q, d) and `entities` (E, d) are vectors.
+    """
     device = ranking_device(device)
     grid = to_grid(entities, device)  # (E, d)
-    for start in range(0, len(questions.asked), _ROWS):
-        rows = slice(start, min(start + _ROWS, len(questions.asked)))
-        scores = to_grid(questions.vectors[rows], device) @ grid.T  # (q, E)
+    for start in range(0, len(questions.entities), _ROWS):
+        rows = slice(start, min(start + _ROWS, len(questions.entities)))
+        scores = to_grid(queries[rows], device) @ grid.T  # (q, E)
         answers = torch.from_numpy(questions.answers[rows]).to(device).long()
         above = scores > scores.gather(1, answers[:, None])
         known_rows, known_columns = questions.known.tile(rows, slice(0, len(entities)))
         above[torch.from_numpy(known_rows).to(device), torch.from_numpy(known_columns).to(device)] = False
         for place, found in enumerate(above.cpu().numpy(), start=start):
-            yield int(questions.asked[place]), found.nonzero()[0].astype("int32")
+            yield int(questions.entities[place]), found.nonzero()[0].astype("int32")

@@ -10,13 +10,15 @@ from typing import Protocol
 
 import numpy as np
 
-from satkgc.analysis.false_positives import Questions, false_positives
+from satkgc.analysis.false_positives import false_positives
 from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
+from satkgc.evaluation.candidates import candidate_entities
 from satkgc.evaluation.exact import FloatArray
-from satkgc.evaluation.slices import known_answers
+from satkgc.evaluation.questions import Questions
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+from satkgc.output import replacing
 from satkgc.text import Texts
 from satkgc.training import Run
 
@@ -45,25 +47,18 @@ def entity_vectors(kg: KnowledgeGraph, towers: Towers, texts: Texts) -> FloatArr
     return towers.encode_entities(texts.entities(np.arange(kg.num_entities, dtype=np.int32)))
 
 
-def questions_of(kg: KnowledgeGraph, towers: Towers, texts: Texts, split: str) -> Iterator[Questions]:
-    """The questions of a split in both directions."""
-    triples = kg.split(split)
-    for direction, asked, answer, shift in (("head", 2, 0, kg.num_relations), ("tail", 0, 2, 0)):
-        entities = np.ascontiguousarray(triples[:, asked])
-        vectors = towers.encode_queries(texts.queries(entities, triples[:, 1] + shift))
-        known = known_answers(kg.known_all, entities, triples[:, 1], direction)
-        yield Questions(entities, vectors, np.ascontiguousarray(triples[:, answer]), known)
-
-
 def wrong_answers(run: Path, split: str, device: str) -> tuple[KnowledgeGraph, Iterator[tuple[int, Int32]]]:
-    """A run's graph, and the false positives of every question of a split."""
+    """A run's graph, and the false positives of every question of a split, in both directions."""
     kg, towers, texts = open_run(run, device)
     vectors = entity_vectors(kg, towers, texts)
-    return kg, (
-        found
-        for questions in questions_of(kg, towers, texts, split)
-        for found in false_positives(questions, vectors, device)
-    )
+
+    def found() -> Iterator[tuple[int, Int32]]:
+        for direction, shift in (("head", kg.num_relations), ("tail", 0)):
+            questions = Questions.of(kg, kg.split(split), direction, candidate_entities(kg, split, "all"))
+            queries = towers.encode_queries(texts.queries(questions.entities, questions.relations + shift))
+            yield from false_positives(questions, queries, vectors, device)
+
+    return kg, found()
 
 
 def draw(figures: Mapping[str, Bars], title: str, file: Path) -> None:
@@ -81,7 +76,8 @@ def draw(figures: Mapping[str, Bars], title: str, file: Path) -> None:
     axes.set_xticks(np.arange(len(longest)) + 0.4 - width / 2, longest)
     axes.set(xlabel=title, ylabel="false-positive ratio")
     axes.legend()
-    figure.savefig(file)
+    with replacing(file) as part:
+        figure.savefig(part, format=file.suffix[1:] or "png")
     pyplot.close(figure)
 
 

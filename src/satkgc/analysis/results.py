@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
+from satkgc.output import replacing
 
 # The names of the evaluation room, again: importing them would load torch to make a table.
 SHARES = ("mrr", "hits@1", "hits@3", "hits@10")  # metrics between 0 and 1
@@ -101,9 +101,8 @@ def save_result(result: Result, folder: Path) -> Path:
     """Write a result to `folder/ROW.json`, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{result.row}.json"
-    partial = file.with_suffix(".json.partial")
-    partial.write_text(result.to_json(), encoding="utf-8")
-    os.replace(partial, file)
+    with replacing(file) as part:
+        part.write_text(result.to_json(), encoding="utf-8")
     return file
 
 

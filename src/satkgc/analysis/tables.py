@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -13,6 +12,7 @@ from statistics import mean
 from satkgc.analysis.results import SHARES, Evaluation, Result, load_results
 from satkgc.analysis.rows import Row, load_groups, table_rows
 from satkgc.errors import SatkgcError
+from satkgc.output import replacing
 
 START, END = "<!-- results:start -->", "<!-- results:end -->"
 NOT_YET = "not yet run"
@@ -133,9 +133,8 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    partial = file.with_name(f"{file.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, file)
+    with replacing(file) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def make_tables(root: Path) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from satkgc.cli.notes import note_unfinished
 from satkgc.errors import SatkgcError
-from satkgc.output import ready
+from satkgc.output import ready, replacing
 
 if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence
@@ -306,7 +306,6 @@ def _fact(text: str) -> Any:
 
 
 def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, narrow: dict[str, Any]) -> None:
-    import os
 
     from satkgc.completion.questions import answer_file, as_json
     from satkgc.progress import progress_bar
@@ -326,13 +325,8 @@ def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, 
         for line in lines():
             print(line, flush=True)
     else:
-        part = out.with_name(out.name + ".part")
-        try:
-            with part.open("w", encoding="utf-8") as file:
-                file.writelines(line + "\n" for line in lines())
-            os.replace(part, out)
-        finally:
-            part.unlink(missing_ok=True)
+        with replacing(out) as part, part.open("w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines())
         typer.echo(f"{out}: {total - refused:,} questions answered")
     if refused:
         what = f"{refused:,} of {total:,} questions have a name that is unknown or that several have"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from satkgc.completion.exact import ExactIndex
 from satkgc.completion.vectors import Float32, Vectors
 from satkgc.errors import SatkgcError
 from satkgc.kg.vocabulary import Int32
+from satkgc.output import replacing
 
 FEW = 100_000  # so many allowed entities are searched exactly: the lists would hold too few of them
 SPARE = 256  # excluded entities up to which it is cheaper to fetch more and drop them
@@ -60,13 +60,11 @@ class FaissIndex:
 
     def save(self, folder: Path) -> None:
         """Write the lists, and beside them the probes and the recall they give."""
-        part = folder / "faiss.index.part"
-        _faiss().write_index(self.lists, str(part))
-        os.replace(part, folder / "faiss.index")
+        with replacing(folder / "faiss.index") as part:
+            _faiss().write_index(self.lists, str(part))
         facts = {"lists": self.lists.nlist, "probes": self.lists.nprobe, "recall@10": self.recall}
-        part = folder / "faiss.json.part"
-        part.write_text(json.dumps(facts, indent=2) + "\n")
-        os.replace(part, folder / "faiss.json")
+        with replacing(folder / "faiss.json") as part:
+            part.write_text(json.dumps(facts, indent=2) + "\n")
 
     def __len__(self) -> int:
         return len(self.vectors)

@@ -9,7 +9,6 @@ anything, higher; a question without a missing answer is outside this meaning, a
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from scipy.optimize import isotonic_regression, minimize
 from scipy.special import expit, logit, logsumexp
 
 from satkgc.errors import SatkgcError
+from satkgc.output import replacing
 
 RIVALS = 50  # candidates of a question that compete with each other, and that calibration learns from
 BINS = 15
@@ -93,9 +93,8 @@ class Calibration:
 
     def save(self, file: Path) -> None:
         """Write as JSON."""
-        part = file.with_suffix(".part")
-        part.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        os.replace(part, file)
+        with replacing(file) as part:
+            part.write_text(json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod
     def load(cls, file: Path) -> Calibration:

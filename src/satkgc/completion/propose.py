@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32
-from satkgc.output import ready
+from satkgc.output import ready, replacing
 from satkgc.progress import progress_bar
 
 log = logging.getLogger("satkgc.completion")
@@ -228,7 +227,5 @@ class _State:
             return int(stored["done"]), Best(stored["triples"], stored["scores"], stored["worth"])
 
     def save(self, done: int, best: Best) -> None:
-        part = self.file.with_suffix(".part")
-        with part.open("wb") as file:
+        with replacing(self.file) as part, part.open("wb") as file:
             np.savez(file, asked=self.asked, done=done, triples=best.triples, scores=best.scores, worth=best.worth)
-        os.replace(part, self.file)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 
 from satkgc.completion.calibration import BINS, Calibration
 from satkgc.errors import SatkgcError
+from satkgc.output import replacing
 
 HEADING = "## Probabilities"
 
@@ -36,9 +36,8 @@ def draw_reliability(calibration: Calibration, file: Path) -> None:
     lower.set_yscale("log")
     lower.set_ylabel("candidates")
     lower.set_xlabel("probability")
-    part = file.with_name(file.name + ".part")
-    figure.savefig(part, dpi=120, format="png")
-    os.replace(part, file)
+    with replacing(file) as part:
+        figure.savefig(part, dpi=120, format="png")
 
 
 def report(calibration: Calibration, card: Path) -> None:
@@ -63,6 +62,5 @@ Fitted on half of {calibration.questions:,} validation questions. On the other h
 {table if rows else "No threshold reaches a precision of 50 %."}
 ![share of true answers by probability](reliability.png)
 """
-    part = card.with_name(card.name + ".part")
-    part.write_text(text.lstrip(), encoding="utf-8")
-    os.replace(part, card)
+    with replacing(card) as part:
+        part.write_text(text.lstrip(), encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from numba import njit
 
 from satkgc.kg.vocabulary import Int32, Vocabulary
+from satkgc.output import replacing
 
 SHORTLIST = 200  # names compared letter by letter, picked by their trigrams
 ALIKE = 0.6  # least likeness of a fuzzy match
@@ -45,9 +45,8 @@ class EntitySearch:
     def save(self, folder: Path) -> None:
         """Write both arrays."""
         for name, array in (("names", self.order), ("trigrams", self.trigrams)):
-            with open(folder / f"{name}.part", "wb") as part:
-                np.save(part, array)
-            os.replace(folder / f"{name}.part", folder / f"{name}.npy")
+            with replacing(folder / f"{name}.npy") as part, part.open("wb") as file:
+                np.save(file, array)
 
     @classmethod
     def open(cls, folder: Path, entities: Vocabulary, degree: Int32) -> EntitySearch:

@@ -28,7 +28,7 @@ class LayerWeights(NamedTuple):
     norm2_bias: Tensor
 
 
-BERT_LIKE = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1}  # 1: positions start after the padding id
+KNOWN = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet")
 
 
 def supports(model: Any) -> bool:
@@ -36,13 +36,13 @@ def supports(model: Any) -> bool:
     config = model.config
     plain = config.hidden_act == "gelu" and not getattr(config, "is_decoder", False)
     absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
-    return plain and absolute and config.model_type in (*BERT_LIKE, "mpnet")
+    return plain and absolute and config.model_type in KNOWN
 
 
 def first_position(model: Any) -> int:
-    """The position id of a text's first token."""
-    after_padding = model.config.model_type == "mpnet" or BERT_LIKE[model.config.model_type]
-    return int(model.embeddings.padding_idx) + 1 if after_padding else 0
+    """The position id of a text's first token: the one after that of padding, where padding has one."""
+    padding = getattr(getattr(getattr(model, "embeddings", None), "position_embeddings", None), "padding_idx", None)
+    return 0 if padding is None else int(padding) + 1
 
 
 def layer_weights(model: Any) -> list[LayerWeights]:

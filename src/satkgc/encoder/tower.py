@@ -33,7 +33,7 @@ class Tower(nn.Module):
         self.pooling = config.pooling
         self.pad_id = pad_id
         self.packed = config.forward == "packed" and supports(model)
-        self._first = first_position(model) if self.packed else 0
+        self._first = first_position(model)
         self._block = block if config.compile == "off" else torch.compile(block)  # compiled when first called
         self.attention = config.attention
         self.compile_when = config.compile
@@ -111,7 +111,7 @@ class Tower(nn.Module):
 
     def _longest(self) -> int:
         limit = int(getattr(self.model.config, "max_position_embeddings", 0)) or 1 << 30
-        return limit - self._first if self.packed else limit
+        return limit - self._first
 
 
 def _mark_dynamic(x: Tensor, how: Attention) -> None:

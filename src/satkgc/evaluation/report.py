@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from satkgc.evaluation.metrics import DIRECTIONS, HITS, measure_directions
 from satkgc.evaluation.ranking import TIES, Ranks
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+from satkgc.output import replacing
 
 METADATA = b"satkgc"  # the key in a rank table's metadata under which the split and the settings stand as JSON
 
@@ -100,9 +100,8 @@ class Report:
 
     def save_ranks(self, file: Path | str) -> None:
         """Write `rank_table` to a Parquet file."""
-        partial = Path(f"{file}.partial")
-        pq.write_table(self.rank_table(), partial)
-        os.replace(partial, file)
+        with replacing(Path(file)) as part:
+            pq.write_table(self.rank_table(), part)
 
 
 def metrics_table(title: str, metrics: dict[str, dict[str, float]]) -> Table:

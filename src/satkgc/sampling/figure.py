@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from satkgc.output import replacing
 from satkgc.sampling.occurrences import Counts, Occurrences, gini
 
 
@@ -39,7 +40,8 @@ def plot_occurrences(path: Path, found: Mapping[str, Occurrences], title: str) -
         axes.grid(alpha=0.3)
         axes.legend()
     figure.suptitle(title)
-    figure.savefig(path, dpi=120)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=120, format="png")
 
 
 def _ranked(axes, counts: Counts, name: str, color: str) -> None:  # type: ignore[no-untyped-def]

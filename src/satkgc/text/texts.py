@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from safetensors import SafetensorError
@@ -18,6 +16,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.adjacency import Int64
 from satkgc.kg.vocabulary import Int32, Vocabulary
+from satkgc.output import replacing
 from satkgc.progress import progress_bar
 from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig
@@ -53,10 +52,9 @@ class Tokens:
 
     def save(self, file: Path) -> None:
         """Write it, all or nothing."""
-        part = file.with_name(f"{file.name}.{uuid4().hex}.part")  # another process may do the same
         arrays = {"text_ids": self.texts.ids, "text_ptr": self.texts.ptr, "lists": self.lists}
-        save_file(arrays | {"name_ids": self.names.ids, "name_ptr": self.names.ptr}, part)
-        os.replace(part, file)
+        with replacing(file) as part:
+            save_file(arrays | {"name_ids": self.names.ids, "name_ptr": self.names.ptr}, part)
 
     @classmethod
     def open(cls, file: Path) -> Tokens:

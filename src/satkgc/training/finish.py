@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save_file
 
+from satkgc.output import replacing
 from satkgc.training.card import model_card
 from satkgc.training.checkpoint import Damaged
 from satkgc.training.curves import draw_curves
@@ -55,16 +55,12 @@ def finish(run: Run, parts: Parts) -> None:
         metrics["valid"] = report.to_json()
         parts.display.say(f"validation MRR of the kept model, all triples: {metrics['valid']['both']['mrr']:.4f}")
     draw_curves(run.log(), run.folder / "curves.png")
-    card = model_card(run, metrics, state.objective)
-    _write(run.folder / "README.md", card)
+    with replacing(run.folder / "README.md") as part:
+        part.write_text(model_card(run, metrics, state.objective), encoding="utf-8")
     write_json(run.folder / "metrics.json", metrics)  # last: it says that the run is finished
     size = sum(file.stat().st_size for file in parts.checkpoints.folder.rglob("*") if file.is_file())
     if size > LARGE:
         parts.display.say(f"{parts.checkpoints.folder} holds {size / 1e9:.1f} GB that a finished run does not need")
-
-
-def _write(file: Path, text: str) -> None:
-    file.write_text(text, encoding="utf-8")
 
 
 def _device_name(parts: Parts) -> str:

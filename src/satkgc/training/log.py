@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from satkgc.errors import SatkgcError
+from satkgc.output import replacing
 
 Record = dict[str, Any]
 
@@ -52,9 +52,8 @@ class Log:
         if file is not None:
             last = {True: step if validated is None else validated, False: step}  # validation may come again
             kept = [record for record in read_log(file) if record["step"] <= last["validation" in record]]
-            partial = file.with_suffix(".partial")
-            partial.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
-            os.replace(partial, file)
+            with replacing(file) as part:
+                part.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
 
     def add(self, step: int, loss: Tensor, norm: Tensor) -> None:
         """Remember the loss and the gradient's norm of a step."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from satkgc.encoder.packed import Packed
+from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Int64
 
 
@@ -25,8 +26,8 @@ def plan(queries: Int64, tails: Int64, chunk_tokens: int | None, world: int) -> 
     """Cut both sides into length-sorted chunks of nearly equal tokens, and deal them out to the ranks in turn.
 
     `queries` and `tails` are the lengths of the texts. Without `chunk_tokens` each rank has one chunk a side. Texts of
-    one length lie together, so little is padded where a backbone needs padding; the number of chunks is a multiple of
-    `world`, so no rank waits for another.
+    one length lie together, so little is padded where a backbone needs padding. Where there are texts enough, the
+    number of chunks is a multiple of `world`, so that no rank waits for another; each must have one.
     """
     cuts: list[tuple[bool, Int64]] = []
     for lengths, of_queries in ((queries, True), (tails, False)):
@@ -37,6 +38,9 @@ def plan(queries: Int64, tails: Int64, chunk_tokens: int | None, world: int) -> 
         places = np.searchsorted(before, np.arange(1, count) * lengths.sum() / count)
         places = _apart(places, len(lengths))  # a text longer than a chunk should be takes more than its share
         cuts += [(of_queries, rows) for rows in np.split(order, places)]
+    if len(cuts) < world:
+        what = f"a batch of {len(cuts)} texts for {world} processes"
+        raise SatkgcError(what, remedy="raise sampling.batch_size, or start fewer processes")
     start = 0
     ranks: list[list[Chunk]] = []
     for rank in range(world):

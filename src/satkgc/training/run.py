@@ -170,9 +170,8 @@ def alone(folder: Path) -> Iterator[None]:
 
 def write_json(file: Path, content: Any) -> None:
     """Write a JSON file, all or nothing."""
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, file)
+    with output.replacing(file) as part:
+        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def replace_folder(new: Path, old: Path) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from satkgc.encoder.config import Pooling
+from satkgc.encoder.pooling import pool_padded
 from satkgc.errors import SatkgcError
 from satkgc.text import TokenBatch
 from satkgc.training import Run
@@ -20,23 +22,14 @@ TOLERANCE = 1e-4
 class _Plain(nn.Module):
     """A tower over padded tensors, as the library's own forward pass takes them."""
 
-    def __init__(self, model: Any, pooling: str) -> None:
+    def __init__(self, model: Any, pooling: Pooling) -> None:
         super().__init__()
         self.model, self.pooling = model, pooling
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        hidden = self.model(
-            input_ids=input_ids, attention_mask=attention_mask, **types
-        ).last_hidden_state  # (n, L, dim)
-        mask = attention_mask[:, :, None].to(hidden.dtype)
-        if self.pooling == "cls":
-            pooled = hidden[:, 0]
-        elif self.pooling == "max":
-            pooled = hidden.masked_fill(mask == 0, -1e9).amax(1)
-        else:
-            pooled = (hidden * mask).sum(1) / mask.sum(1)
-        return nn.functional.normalize(pooled, dim=-1)
+        hidden = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
+        return pool_padded(hidden, attention_mask.bool(), self.pooling)
 
 
 def write_onnx(run: Run, out: Path) -> dict[str, Any]:
