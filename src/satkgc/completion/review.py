@@ -18,8 +18,9 @@ YES = ("yes", "y", "x", "true", "1")
 NO = ("no", "n", "", "false", "0")
 
 
-def accept(reviewed: Path, out: Path, column: str = ACCEPT) -> tuple[int, int]:
+def accept(reviewed: str | Path, out: str | Path, column: str = ACCEPT) -> tuple[int, int]:
     """Write the rows of a .tsv or .csv of proposals whose column says yes; how many those are, and of how many."""
+    reviewed, out = Path(reviewed), Path(out)
     check_ending(ready(out))
     if out.exists():
         raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
