@@ -31,7 +31,7 @@ def whole_numbers(rng, count, dim=4):
     return rng.integers(-2, 3, (count, dim)).astype(np.float32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     count=st.integers(1, 60),

@@ -98,7 +98,7 @@ def test_nothing_comes_of_nothing(search):
     assert search_over([]).search("a", 5) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text("abAB é_", max_size=4), min_size=1, max_size=30), st.text("abAB é_", min_size=1, max_size=3))
 def test_every_name_that_begins_so_is_found(names, text):
     search = search_over(names)

@@ -27,7 +27,7 @@ def batch_of(lengths: list[int], types: bool) -> TokenBatch:
     return TokenBatch(ids, ptr, (ids % 2).astype(np.uint8) if types else None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 9), max_size=8), st.booleans(), st.sampled_from([1, 16, 64]), st.sampled_from([1, 8]))
 def test_every_token_has_its_place(lengths: list[int], types: bool, tokens: int, width: int) -> None:
     batch = batch_of(lengths, types)

@@ -28,7 +28,7 @@ def problem(rng, make, queries=7, entities=30, dim=8, near=False):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.sampled_from([unit_vectors, tied_vectors]), st.booleans(), st.integers(1, 31))
 def test_counts_are_those_of_a_plain_ranking(seed, make, near, width):
     queries, entities, answers, known, members = problem(np.random.default_rng(seed), make, near=near)

@@ -32,7 +32,7 @@ def sample(triples: int = 60) -> KnowledgeGraph:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graphs())
 def test_a_graph_comes_back_as_it_was(graph: KnowledgeGraph) -> None:
     with tempfile.TemporaryDirectory() as room:

@@ -21,7 +21,7 @@ from satkgc.kg.plot import plot_degrees
 from satkgc.kg.tsv import write_tsv
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graphs())
 def test_figures_are_those_of_networkx_and_scipy(graph: KnowledgeGraph) -> None:
     network = nx.MultiGraph()
@@ -51,7 +51,7 @@ def test_figures_are_those_of_networkx_and_scipy(graph: KnowledgeGraph) -> None:
     assert figures["held_out_entities"] == {split: len(members) for split, members in graph.split_entities.items()}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graphs())
 def test_categories_follow_the_rule_of_one_and_a_half(graph: KnowledgeGraph) -> None:
     found = relation_categories(graph)

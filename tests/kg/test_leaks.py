@@ -42,7 +42,7 @@ def by_definition(graph: KnowledgeGraph) -> Leaks:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_as_defined(data: st.DataObject) -> None:
     entities = data.draw(st.integers(1, 5))

@@ -48,7 +48,7 @@ def most(share: float, total: int) -> int:
     return max(1, round(share * total)) if share else 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(graphs(), shares, st.integers(0, 9))
 def test_transductive(graph: KnowledgeGraph, share: tuple[float, float], seed: int) -> None:
     split = split_graph(graph, "transductive", *share, seed)
@@ -65,7 +65,7 @@ def test_transductive(graph: KnowledgeGraph, share: tuple[float, float], seed: i
     assert leaks.test.same == leaks.test.symmetric == leaks.test.inverse == leaks.valid.symmetric == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(graphs(), shares, st.integers(0, 9))
 def test_inductive(graph: KnowledgeGraph, share: tuple[float, float], seed: int) -> None:
     split = split_graph(graph, "inductive", *share, seed)
@@ -169,7 +169,7 @@ def test_a_split_that_is_there_stays() -> None:
         split_graph(graph, "random")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3)), max_size=30))
 def test_distinct_keeps_the_first_of_each_in_order(triples: list[tuple[int, int, int]]) -> None:
     kept = distinct(np.array(triples, np.int32).reshape(-1, 3), 4, 3)

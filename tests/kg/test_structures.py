@@ -14,7 +14,7 @@ from kg_graphs import graphs, vocabulary
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.kg import Adjacency, KnownTriples, Vocabulary
 
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=40)
 
 
 @SETTINGS

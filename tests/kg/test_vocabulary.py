@@ -10,7 +10,7 @@ from kg_graphs import TEXT, vocabulary
 from satkgc import SatkgcError
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(TEXT, min_size=1, max_size=12, unique=True), st.data())
 def test_every_id_and_name_is_found_and_no_other(ids: list[str], data: st.DataObject) -> None:
     names = data.draw(st.lists(TEXT, min_size=len(ids), max_size=len(ids)))

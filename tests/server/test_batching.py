@@ -16,7 +16,7 @@ def _batcher(answer, size=8, wait=0.0, capacity=1000, observe=lambda size: None)
     return Batcher(answer, size=size, wait=wait, capacity=capacity, observe=observe)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(), max_size=60), st.integers(1, 9))
 def test_each_question_gets_its_own_answer_whatever_the_batches(questions: list[int], size: int) -> None:
     sizes: list[int] = []
@@ -110,7 +110,7 @@ def test_closing_answers_what_waits_and_cancelled_questions_cost_nothing() -> No
     assert [f.result(0) for f in futures if not f.cancelled()] == seen
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 20), max_size=30), st.integers(1, 12))
 def test_no_pass_is_heavier_than_its_size_by_more_than_its_last_question(weights: list[int], size: int) -> None:
     passes: list[list[int]] = []

@@ -108,7 +108,7 @@ def test_an_id_that_is_a_path_is_an_id(url: str) -> None:
     assert detail["description"] == "its id is a path"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=300))
 def test_no_text_makes_the_service_fail(url: str, text: str) -> None:
     for path, parameters in (("entities", {"q": text}), ("entity", {"id": text})):

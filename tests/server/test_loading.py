@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import Event
+from types import SimpleNamespace
 
 from running import CLIENT, running, until
 
@@ -16,7 +17,9 @@ def test_health_says_loading_until_the_model_is_there_and_the_api_says_why() -> 
     class Nothing:
         """Stands for a completer while only its arrival matters."""
 
-        def ask(self, questions):  # type: ignore[no-untyped-def]
+        asker = SimpleNamespace(texts_read=lambda question: 1)
+
+        def ask_each(self, questions):  # type: ignore[no-untyped-def]
             return [[] for _ in questions]
 
     def load():  # type: ignore[no-untyped-def]

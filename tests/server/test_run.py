@@ -72,10 +72,12 @@ def test_a_stop_answers_what_is_in_flight_and_takes_nothing_new(completer) -> No
     class Slow:
         """The completer, which holds its answers back until it is told."""
 
-        def ask(self, questions):  # type: ignore[no-untyped-def]
+        asker = completer.asker
+
+        def ask_each(self, questions):  # type: ignore[no-untyped-def]
             asked.set()
             go.wait(30)
-            return completer.ask(questions)
+            return completer.ask_each(questions)
 
     answers: list[httpx.Response] = []
     body = {"questions": [{"head": "dog", "relation": "hypernym"}] * 100}

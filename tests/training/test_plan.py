@@ -13,7 +13,7 @@ from satkgc.training.plan import places, plan
 LENGTHS = st.lists(st.integers(1, 50), min_size=4, max_size=60).map(np.array)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LENGTHS, LENGTHS, st.none() | st.integers(64, 400), st.integers(1, 4))
 def test_every_text_has_one_place(queries, tails, chunk_tokens, world):
     ranks = plan(queries, tails, chunk_tokens, world)
@@ -30,7 +30,7 @@ def test_every_text_has_one_place(queries, tails, chunk_tokens, world):
             assert lengths.sum() < chunk_tokens + 50
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LENGTHS, st.integers(1, 64), st.integers(1, 4))
 def test_no_chunk_is_empty_where_texts_are_longer_than_one(lengths, chunk_tokens, world):
     chunks = [chunk for own in plan(lengths, lengths, chunk_tokens, world) for chunk in own]

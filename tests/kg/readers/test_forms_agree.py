@@ -14,7 +14,7 @@ from satkgc.kg.inspect import inspect
 from satkgc.kg.readers import ReadOptions, read
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(forms.sources())
 def test_folders_archives_and_tables_say_what_was_written(source: forms.Source) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -30,7 +30,7 @@ def test_folders_archives_and_tables_say_what_was_written(source: forms.Source) 
             assert forms.said(graph) == source
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(forms.sources())
 def test_every_form_of_rdf_says_what_was_written(source: forms.Source) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -63,7 +63,7 @@ def damaged(draw: st.DrawFn, form: str) -> bytes:
 
 @pytest.mark.parametrize("form", fuzzer.FORMS)
 def test_damaged_input(form: str) -> None:
-    @settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, database=None, suppress_health_check=list(HealthCheck))
     @given(damaged(form) | st.binary(max_size=60))
     def run(data: bytes) -> None:
         fuzzer.attempt(form, data)  # raises what is not meant for users

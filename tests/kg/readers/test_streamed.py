@@ -26,7 +26,7 @@ def table(path: Path, rows: list[tuple[str | None, ...]], rows_in_group: int = 2
     return path
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(forms.sources(), st.randoms(), st.booleans(), st.booleans())
 def test_both_ways_give_the_same_graph(source: forms.Source, random, listed: bool, divided: bool) -> None:
     with tempfile.TemporaryDirectory() as place:
