@@ -306,7 +306,6 @@ def _fact(text: str) -> Any:
 
 
 def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, narrow: dict[str, Any]) -> None:
-
     from satkgc.completion.questions import answer_file, as_json
     from satkgc.progress import progress_bar
 

@@ -28,6 +28,7 @@ from satkgc.encoder import Towers, model_checksum
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.vocabulary import Int32
+from satkgc.output import replacing
 from satkgc.progress import progress_bar
 from satkgc.text import Texts, Tokens
 
@@ -69,10 +70,9 @@ def prepare(
         asker.calibration.save(run / "calibration.json")
         draw_reliability(asker.calibration, run / "reliability.png")
         report(asker.calibration, run / "README.md")
-    part = folder / "index.json.part"
     made = {"kind": kind, "calibrated": asker.calibration is not None, "relations": asdict(asker.joining)}
-    part.write_text(json.dumps({**belongs, **made}, indent=2) + "\n")
-    os.replace(part, folder / "index.json")
+    with replacing(folder / "index.json") as part:
+        part.write_text(json.dumps({**belongs, **made}, indent=2) + "\n")
     return asker
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.tsv import UNFIT, check_ids, unfit
+from satkgc.output import replacing
 
 COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name", "score", "probability"]
 SCHEMA = pa.schema(
@@ -45,14 +45,9 @@ def check_graph(out: Path, kg: KnowledgeGraph) -> None:
 def write_triples(out: Path, batches: Iterable[list[Row]]) -> int:
     """Write rows, a batch at a time, and put the file in place when it is whole; returns how many there were."""
     check_ending(out)
-    part = out.with_name(out.name + ".part")
     write = {".parquet": _parquet, ".nt": _ntriples}.get(out.suffix, _delimited)
-    try:
-        count = write(part, batches, out)
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
-    return count
+    with replacing(out) as part:
+        return write(part, batches, out)
 
 
 def iri(kind: str, id: str) -> str:
