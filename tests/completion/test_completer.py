@@ -443,3 +443,16 @@ def test_among_may_come_in_any_form_and_is_no_single_text(completer):
 
 def test_a_run_does_where_its_folder_would(prepared, completer):
     assert Completer.load(Run.load(prepared)).tails("Q1", "near") == completer.tails("Q1", "near")
+
+
+def test_how_much_a_question_is(completer, monkeypatch):
+    towers, read = completer.asker.towers, []
+    encode = towers.encode_queries
+    monkeypatch.setattr(towers, "encode_queries", lambda batch, **how: read.append(len(batch)) or encode(batch, **how))
+    for question in (
+        Question(head="Q1", relation="near"),
+        Question(relation="near", tail="Q2"),
+        Question("Q1", tail="Q2"),
+    ):
+        completer.ask([question])
+        assert completer.texts_read(question) == read[-1]

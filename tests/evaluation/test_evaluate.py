@@ -123,7 +123,9 @@ def test_some_rows_are_ranked_as_among_all():
 
 
 def test_the_table_shows_what_the_metrics_say():
-    text = str(run())
+    report = run()
+    text = str(report)
+    assert repr(report) == text  # in a notebook
     assert f"{run().metrics()['both']['mrr']:.3f}" in text
     assert "ties: realistic" in text
 

@@ -72,7 +72,7 @@ def test_a_stop_answers_what_is_in_flight_and_takes_nothing_new(completer) -> No
     class Slow:
         """The completer, which holds its answers back until it is told."""
 
-        asker = completer.asker
+        texts_read = completer.texts_read
 
         def ask_each(self, questions):  # type: ignore[no-untyped-def]
             asked.set()

@@ -23,7 +23,6 @@ class Held:
     def __init__(self) -> None:
         self.began, self.go = threading.Event(), threading.Event()
         self.passes: list[list[str]] = []
-        self.asker = self  # the part of a completer that knows how much a question is
 
     def texts_read(self, question: Question) -> int:
         return 20 if question.relation is None else 1
@@ -75,31 +74,20 @@ def test_what_a_client_that_went_away_has_asked_is_not_computed() -> None:
     assert asked[32:] == ["last"]
 
 
-def test_a_large_batch_lets_others_in_between() -> None:
+@pytest.mark.parametrize(
+    ("body", "first"), [(asks("many", 100), 32), ({"questions": [{"head": "many", "tail": "t"}] * 10}, 2)]
+)
+def test_a_large_batch_lets_others_in_between_and_much_work_sooner(body, first: int) -> None:  # type: ignore[no-untyped-def]
     held = Held()
     with running(create_app(lambda: held)) as url, ThreadPoolExecutor() as clients:
-        many = clients.submit(CLIENT.post, f"{url}/api/v1/batch", json=asks("many", 100))
-        assert held.began.wait(30)
-        one = clients.submit(CLIENT.post, f"{url}/api/v1/complete", json={"head": "one", "relation": "r"})
-        until(lambda: metric(url, "satkgc_waiting_questions") >= 1)
-        held.go.set()
-        assert one.result(30).status_code == 200
-        assert len(many.result(30).json()["results"]) == 100
-    assert "one" in held.passes[1]
-
-
-def test_questions_that_are_much_work_are_few_in_a_pass() -> None:
-    held = Held()
-    with running(create_app(lambda: held)) as url, ThreadPoolExecutor() as clients:
-        body = {"questions": [{"head": "many", "tail": "t"}] * 10}
         many = clients.submit(CLIENT.post, f"{url}/api/v1/batch", json=body)
         assert held.began.wait(30)
         one = clients.submit(CLIENT.post, f"{url}/api/v1/complete", json={"head": "one", "relation": "r"})
         until(lambda: metric(url, "satkgc_waiting_questions") >= 1)
         held.go.set()
         assert one.result(30).status_code == 200
-        assert len(many.result(30).json()["results"]) == 10
-    assert held.passes[0] == ["many"] * 2
+        assert len(many.result(30).json()["results"]) == len(body["questions"])
+    assert held.passes[0] == ["many"] * first
     assert "one" in held.passes[1]
 
 

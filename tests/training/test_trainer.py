@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 from tasks import small_graph
 from typer.testing import CliRunner
@@ -186,6 +187,15 @@ def test_what_a_start_left_that_was_killed_is_written_over(settings, tmp_path):
     (tmp_path / ".graph.partial-12").mkdir()
     (tmp_path / ".lock").touch()
     assert train(small_graph(), out=tmp_path, overrides=settings | {"training.steps": 1}).finished
+
+
+def test_where_there_are_no_locks_a_run_is_trained_without(tmp_path, monkeypatch):
+    def none(*_args, **_options):
+        raise NotImplementedError("as filelock before 4 says of such a file system")
+
+    monkeypatch.setattr(FileLock, "acquire", none)
+    with run_module.alone(tmp_path / "run"):
+        assert (tmp_path / "run").is_dir()
 
 
 def test_only_one_process_trains_a_run(settings, tmp_path):

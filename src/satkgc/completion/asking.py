@@ -82,10 +82,6 @@ class Asker:
         answers = iter(self._answer([plan for plan in plans if not isinstance(plan, SatkgcError)]))
         return [plan if isinstance(plan, SatkgcError) else next(answers) for plan in plans]
 
-    def texts_read(self, question: Question) -> int:
-        """How many texts have to be encoded to answer it."""
-        return 2 * self.kg.num_relations if question.relation is None else 1
-
     def _answer(self, plans: Sequence[_Entities | _Relations]) -> list[list[Answer]]:
         wanted = [self._queries(plan) for plan in plans]
         rows = {query: row for row, query in enumerate(dict.fromkeys(query for one in wanted for query in one))}

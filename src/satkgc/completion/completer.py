@@ -104,6 +104,10 @@ class Completer:
         """As `ask`, but a question that cannot be answered has its error in the place of answers."""
         return self.asker.ask_each(questions)
 
+    def texts_read(self, question: Question) -> int:
+        """How many texts have to be encoded to answer it: one, but two a relation where the relation is asked for."""
+        return 2 * self.kg.num_relations if question.relation is None else 1
+
     def evidence(self, head: EntityRef, relation: str, tail: EntityRef, k: int = 5, asked: Asked = "tail") -> Evidence:
         """Why (head, relation, tail): similar known triples, a shortest path, the texts that were compared.
 

@@ -65,7 +65,7 @@ class Service:
             completer = self._load()
             batcher = Batcher(
                 completer.ask_each,
-                weight=completer.asker.texts_read,
+                weight=completer.texts_read,
                 size=self.settings.batch_size,
                 wait=self.settings.batch_wait,
                 capacity=MAX_WAITING,

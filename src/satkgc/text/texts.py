@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
+from satkgc.kg.adjacency import Int64, as_indices
 from satkgc.kg.vocabulary import Int32, Vocabulary
 from satkgc.output import replacing
 from satkgc.progress import progress_bar
@@ -230,14 +230,14 @@ class Texts:
 
 def _indices(name: str, given: Any, size: int) -> Int32:
     """Places below `size`; compiled code trusts them, and would read stray memory beyond."""
-    places = np.asarray(given)
-    if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
-        raise SatkgcError(f"{name} are no row of whole numbers", remedy="give their indices in the graph")
+    places = as_indices(given)
+    if places.ndim != 1:
+        raise SatkgcError(f"{name} of the shape {places.shape}", remedy="give a row of indices")
     wrong = places[(places < 0) | (places >= size)]
     if len(wrong):
         remedy = f"give indices from 0 to {size - 1}"
         raise SatkgcError(f"there is no {wrong[0]} among {size} {name}", remedy=remedy)
-    return places.astype(np.int32)
+    return places
 
 
 def _check_rows(name: str, given: Any, rows: int) -> None:
