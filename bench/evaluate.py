@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from satkgc.encoder import EncoderConfig, Towers
 from satkgc.evaluation import Slices, evaluate, rank_queries
 from satkgc.kg import KnowledgeGraph
+from satkgc.models.text import EncoderConfig, Towers
 from satkgc.text import Texts
 
 DIM = 384

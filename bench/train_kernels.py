@@ -34,7 +34,7 @@ def products(device: torch.device, tokens: int, dim: int) -> dict[str, Any]:
 
 def attention(device: torch.device, tokens: int, dim: int, heads: int) -> dict[str, Any]:
     """The fused kernel forward and backward, with bias and dropout, for several launch settings."""
-    from satkgc.encoder import fused_attention as kernel
+    from satkgc.models.text import fused_attention as kernel
 
     lengths = torch.randint(30, 51, (tokens // 40,))
     starts = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)]).int().to(device)

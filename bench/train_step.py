@@ -32,16 +32,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from satkgc.encoder import EncoderConfig, Towers
-from satkgc.encoder.backbone import load_tokenizer
 from satkgc.kg import KnowledgeGraph
-from satkgc.objective import Objective, ObjectiveConfig, Relations
+from satkgc.models.text import EncoderConfig, Objective, ObjectiveConfig, Relations, Towers
+from satkgc.models.text.backbone import load_tokenizer
+from satkgc.processes import Ranks
 from satkgc.sampling import Batch, Stream, make_sampler
 from satkgc.text import Texts
 from satkgc.training.collate import Collate, Samples
 from satkgc.training.config import Config
 from satkgc.training.optimizer import clip, make_optimizer
-from satkgc.training.ranks import Ranks
 from satkgc.training.recipes import make_config
 from satkgc.training.step import backward
 

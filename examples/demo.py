@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 import satkgc
-from satkgc.encoder import Towers
 from satkgc.evaluation import Report, evaluate
+from satkgc.models.text import Towers
 from satkgc.text import Texts
 from satkgc.training import make_config
 from satkgc.training.run import write_json

@@ -17,8 +17,8 @@ from satkgc.analysis.fp_by_degree import fp_by_degree
 from satkgc.analysis.fp_by_distance import fp_by_distance
 from satkgc.analysis.hops import choose_sources, hops_from
 from satkgc.analysis.plots import draw, wrong_answers
-from satkgc.encoder import EncoderConfig, Towers
 from satkgc.evaluation.questions import Questions
+from satkgc.models.text import EncoderConfig, Towers
 from satkgc.training import Config, Run
 
 KG = random_graph(5, entities=70, triples=90)

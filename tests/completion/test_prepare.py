@@ -13,8 +13,8 @@ from scipy.special import expit, log_softmax
 from graphs import graph_of
 from satkgc.completion import Completer
 from satkgc.completion.prepare import calibrate, is_prepared, sample_queries
-from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
+from satkgc.models.text import Towers
 from satkgc.text import Texts
 
 pytest_plugins = ["world"]

@@ -9,11 +9,11 @@ import pytest
 from by_hand import counts_of, split_graph, unit_vectors
 
 import satkgc
-from satkgc.encoder import EncoderConfig, Towers
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, evaluate, evaluate_with
 from satkgc.evaluation.candidates import candidate_entities
 from satkgc.kg import KnowledgeGraph
+from satkgc.models.text import EncoderConfig, Towers
 from satkgc.text import TextConfig, Texts
 from satkgc.training.config import Config
 

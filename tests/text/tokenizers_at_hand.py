@@ -19,8 +19,8 @@ NAMES = ["minilm", "mpnet", "roberta-like", "deberta-like"]
 def tokenizer_named(name: str):  # type: ignore[no-untyped-def]
     """A tokenizer by family; MPNet's needs its folder in SATKGC_MPNET."""
     if name == "minilm":
-        from satkgc.encoder.backbone import load_tokenizer
-        from satkgc.encoder.config import EncoderConfig
+        from satkgc.models.text.backbone import load_tokenizer
+        from satkgc.models.text.config import EncoderConfig
 
         return load_tokenizer("minilm", EncoderConfig())
     if name == "mpnet":

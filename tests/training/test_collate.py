@@ -9,7 +9,7 @@ import pytest
 import torch
 from tasks import Task
 
-from satkgc.objective import ObjectiveConfig
+from satkgc.models.text import ObjectiveConfig
 from satkgc.sampling import SamplingConfig, Stream, make_sampler
 from satkgc.training.batches import Batches
 from satkgc.training.collate import Collate

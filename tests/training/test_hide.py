@@ -10,7 +10,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from graphs import graph_of, random_graph
-from satkgc.objective import ObjectiveConfig
+from satkgc.models.text import ObjectiveConfig
 from satkgc.sampling import Batch
 from satkgc.text import TextConfig, Texts
 from satkgc.training.collate import Collate, joined_otherwise

@@ -67,9 +67,9 @@ def test_they_do_what_they_say(mine):
     assert all(len(set(kg.train[batch.triples, 1])) == 1 for batch in batches)
     assert len({int(kg.train[batch.centre, 1]) for batch in batches}) > 1
     assert (batches[0].distances[0] == [0, 1]).all()
-    loss = mine["Hardest"](satkgc.objective.ObjectiveConfig(margin=0.1))
+    loss = mine["Hardest"](satkgc.models.text.ObjectiveConfig(margin=0.1))
     vectors = torch.eye(3)
-    pairs = satkgc.objective.Relations(torch.tensor([0]), torch.tensor([1]))
+    pairs = satkgc.models.text.Relations(torch.tensor([0]), torch.tensor([1]))
     assert loss(vectors, vectors, pairs).item() == 0
     assert loss(vectors, vectors[[1, 0, 2]], pairs).item() == pytest.approx((0.1 + 1.1) / 3)
 
@@ -93,8 +93,8 @@ def test_a_resume_with_others_is_refused(mine, settings, tmp_path):
         CliRunner().invoke(
             app, ["train", str(folder / "graph"), "--out", str(folder), "--resume"], catch_exceptions=False
         )
-    with pytest.raises(SatkgcError, match=r"the objective mine.Hardest, not satkgc.objective.loss.Objective; go on"):
-        train(kg, out=folder, resume=True, **own | {"objective": satkgc.objective.Objective})
+    with pytest.raises(SatkgcError, match=r"the objective mine.Hardest, not satkgc.models.text.loss.Objective; go on"):
+        train(kg, out=folder, resume=True, **own | {"objective": satkgc.models.text.Objective})
     plain = tmp_path / "plain"
     train(kg, out=plain, overrides=settings | {"training.steps": 1})
     assert "sampler" not in json.loads((plain / "config.json").read_text())

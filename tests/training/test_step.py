@@ -9,7 +9,7 @@ import torch.multiprocessing as mp
 from safetensors.torch import load_file, save_file
 from tasks import Task, assert_same
 
-from satkgc.training.ranks import Ranks
+from satkgc.processes import Ranks
 
 
 def plainly(task):

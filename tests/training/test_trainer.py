@@ -23,15 +23,14 @@ from typer.testing import CliRunner
 
 import satkgc
 from satkgc.cli import app
-from satkgc.encoder import Towers
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.kg import Vocabulary
-from satkgc.objective import Objective
+from satkgc.models.text import Objective, Towers
+from satkgc.processes import Ranks
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
-from satkgc.training.ranks import Ranks
 from satkgc.training.step import backward
 from satkgc.training.trainer import WRITTEN, train_or_stop
 from satkgc.training.validate import Validation

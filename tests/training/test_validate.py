@@ -1,8 +1,8 @@
 import torch
 
 import satkgc
-from satkgc.encoder import EncoderConfig, Towers
 from satkgc.evaluation import EvaluationConfig
+from satkgc.models.text import EncoderConfig, Towers
 from satkgc.text import TextConfig, Texts
 from satkgc.training.validate import Validation
 

@@ -14,15 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from satkgc.analysis.hops import blocks_of_hops, choose_sources
+from satkgc.arrays import Float32, Float64
 from satkgc.errors import SatkgcError
-from satkgc.evaluation.exact import FloatArray
 from satkgc.kg import KnowledgeGraph
-
-Float64 = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def distance_similarity(
-    kg: KnowledgeGraph, vectors: FloatArray, sources: int | None = 2_000, most: int = 8, seed: int = 0
+    kg: KnowledgeGraph, vectors: Float32, sources: int | None = 2_000, most: int = 8, seed: int = 0
 ) -> Float64:
     """Mean cosine at distance 1 … `most`, from at most `sources` entities to all; NaN where there is no pair.
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import torch
 
-from satkgc.evaluation.exact import FloatArray, ranking_device, to_grid
+from satkgc.arrays import Float32, Int32
+from satkgc.evaluation.exact import ranking_device, to_grid
 from satkgc.evaluation.questions import Questions
-from satkgc.kg.vocabulary import Int32
 
 _ROWS = 32
 
 
 def false_positives(
-    questions: Questions, queries: FloatArray, entities: FloatArray, device: torch.device | str = "cpu"
+    questions: Questions, queries: Float32, entities: Float32, device: torch.device | str = "cpu"
 ) -> Iterator[tuple[int, Int32]]:
     """The asked entity of each question, and the entities that score higher than its answer and are no answer.
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from satkgc.arrays import Int32, Int64
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 
 
 @dataclass(frozen=True, eq=False)

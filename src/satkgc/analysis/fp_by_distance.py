@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from satkgc.analysis.hops import add_counts, choose_sources, hops_from, pairs_at_distance
+from satkgc.arrays import Int32, Int64
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 
 
 @dataclass(frozen=True, eq=False)

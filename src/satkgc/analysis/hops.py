@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32, Int64
 from satkgc.kg import Adjacency
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 
 _BLOCK = 64
 

@@ -11,14 +11,13 @@ from typing import Protocol
 import numpy as np
 
 from satkgc.analysis.false_positives import false_positives
-from satkgc.encoder import Towers
+from satkgc.arrays import Float32, Int32
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.candidates import candidate_entities
-from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.questions import Questions
+from satkgc.files import atomic_write
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
-from satkgc.output import replacing
+from satkgc.models.text import Towers
 from satkgc.text import Texts
 from satkgc.training import Run
 
@@ -42,7 +41,7 @@ def open_run(folder: Path, device: str = "cpu") -> tuple[KnowledgeGraph, Towers,
     return run.kg, towers, run.texts(towers)
 
 
-def entity_vectors(kg: KnowledgeGraph, towers: Towers, texts: Texts) -> FloatArray:
+def entity_vectors(kg: KnowledgeGraph, towers: Towers, texts: Texts) -> Float32:
     """Encoder_t's vectors of all entities.  # (E, d)"""
     return towers.encode_entities(texts.entities(np.arange(kg.num_entities, dtype=np.int32)))
 
@@ -76,7 +75,7 @@ def draw(figures: Mapping[str, Bars], title: str, file: Path) -> None:
     axes.set_xticks(np.arange(len(longest)) + 0.4 - width / 2, longest)
     axes.set(xlabel=title, ylabel="false-positive ratio")
     axes.legend()
-    with replacing(file) as part:
+    with atomic_write(file) as part:
         figure.savefig(part, format=file.suffix[1:] or "png")
     pyplot.close(figure)
 

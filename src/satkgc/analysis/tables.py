@@ -12,7 +12,7 @@ from statistics import mean
 from satkgc.analysis.results import SHARES, Evaluation, Result, load_results
 from satkgc.analysis.rows import Row, load_groups, table_rows
 from satkgc.errors import SatkgcError
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 
 START, END = "<!-- results:start -->", "<!-- results:end -->"
 NOT_YET = "not yet run"
@@ -133,7 +133,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    with replacing(file) as part:
+    with atomic_write(file) as part:
         part.write_text(text, encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ import typer
 
 from satkgc.cli.notes import note_unfinished
 from satkgc.errors import SatkgcError
-from satkgc.output import ready, replacing
+from satkgc.files import atomic_write, check_writable
 
 if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence
@@ -118,7 +118,7 @@ def complete(
         if head or relation or tail or new_name or new_description or new_fact or new_side:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         if out is not None:
-            ready(out)
+            check_writable(out)
         total = count_questions(questions, **narrow)
         note_unfinished(run)
         _answer_file(Completer.load(run, device), questions, total, out, narrow)
@@ -324,7 +324,7 @@ def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, 
         for line in lines():
             print(line, flush=True)
     else:
-        with replacing(out) as part, part.open("w", encoding="utf-8") as file:
+        with atomic_write(out) as part, part.open("w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines())
         typer.echo(f"{out}: {total - refused:,} questions answered")
     if refused:

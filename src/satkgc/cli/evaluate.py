@@ -9,7 +9,7 @@ import typer
 
 from satkgc.cli.notes import note_unfinished
 from satkgc.errors import SatkgcError
-from satkgc.output import ready
+from satkgc.files import check_writable
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +61,7 @@ def evaluate(
     opened = Run.load(run)
     note_unfinished(run)
     if ranks is not None:
-        ready(ranks, ".parquet")
+        check_writable(ranks, ".parquet")
     changes = {**_candidates(candidates), **_rerank(rerank), "ties": ties, "memory_mib": memory_mib}
     config = replace(opened.config.evaluation, **{name: value for name, value in changes.items() if value is not None})
     report = opened.evaluate(split, config, device=device, progress=True)

@@ -44,7 +44,7 @@ def export(
       satkgc export runs/demo demo-vectors --format parquet
     """
     from satkgc.cli.notes import note_unfinished
-    from satkgc.completion.export import export as write
+    from satkgc.export import export as write
 
     note_unfinished(run)
     facts = write(run, format.value, out)

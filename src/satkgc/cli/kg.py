@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from satkgc.output import ready
+from satkgc.files import check_writable
 
 kg = typer.Typer(help="Read graphs, look at them, and fetch the benchmarks.", no_args_is_help=True)
 
@@ -149,7 +149,7 @@ def inspect_(
     from satkgc.kg.plot import plot_degrees
 
     if plot is not None:
-        ready(plot, ".png")
+        check_writable(plot, ".png")
     with _status(f"Reading {source}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
         if graph.path is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from satkgc.output import ready
+from satkgc.files import check_writable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,7 +65,7 @@ def sample(
     from satkgc.sampling.occurrences import Occurrences
 
     if plot is not None:
-        ready(plot, ".png")
+        check_writable(plot, ".png")
     configs = {
         name: SamplingConfig(
             sampler=name,  # type: ignore[arg-type]

@@ -40,8 +40,8 @@ def serve(
          -d '{"head": "dog", "relation": "hypernym", "k": 5}'
     """
     try:
-        from satkgc.server import run as server
-        from satkgc.server.settings import Settings
+        from satkgc.serving import run as server
+        from satkgc.serving.settings import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in {"fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette"}:
             raise SatkgcError("the service needs FastAPI and uvicorn", remedy="pip install 'satkgc[serve]'") from None

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from satkgc.arrays import Float32, Int32
 from satkgc.completion.exact import ExactIndex
-from satkgc.completion.vectors import Float32, Vectors
+from satkgc.completion.vectors import Vectors
 from satkgc.errors import SatkgcError
-from satkgc.kg.vocabulary import Int32
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 
 FEW = 100_000  # so many allowed entities are searched exactly: the lists would hold too few of them
 SPARE = 256  # excluded entities up to which it is cheaper to fetch more and drop them
@@ -60,10 +60,10 @@ class FaissIndex:
 
     def save(self, folder: Path) -> None:
         """Write the lists, and beside them the probes and the recall they give."""
-        with replacing(folder / "faiss.index") as part:
+        with atomic_write(folder / "faiss.index") as part:
             _faiss().write_index(self.lists, str(part))
         facts = {"lists": self.lists.nlist, "probes": self.lists.nprobe, "recall@10": self.recall}
-        with replacing(folder / "faiss.json") as part:
+        with atomic_write(folder / "faiss.json") as part:
             part.write_text(json.dumps(facts, indent=2) + "\n")
 
     def __len__(self) -> int:

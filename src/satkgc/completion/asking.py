@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from satkgc.arrays import Float32, Int32
 from satkgc.completion.answer import Answer, Question
 from satkgc.completion.calibration import RIVALS, Array, Calibration
 from satkgc.completion.exact import ExactIndex
 from satkgc.completion.index import Index
 from satkgc.completion.joining import Joining, log_shares
 from satkgc.completion.names import Names, Newcomer
-from satkgc.completion.vectors import Float32, Vectors
-from satkgc.encoder import Towers
+from satkgc.completion.vectors import Vectors
 from satkgc.errors import SatkgcError
-from satkgc.kg.vocabulary import Int32
+from satkgc.models.text import Towers
 from satkgc.text import Texts, TokenBatch
 
 Subject = int | Newcomer  # an entity of the index, or new text

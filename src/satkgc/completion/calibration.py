@@ -18,7 +18,7 @@ from scipy.optimize import isotonic_regression, minimize
 from scipy.special import expit, logit, logsumexp
 
 from satkgc.errors import SatkgcError
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 
 RIVALS = 50  # candidates of a question that compete with each other, and that calibration learns from
 BINS = 15
@@ -93,7 +93,7 @@ class Calibration:
 
     def save(self, file: Path) -> None:
         """Write as JSON."""
-        with replacing(file) as part:
+        with atomic_write(file) as part:
             part.write_text(json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod

@@ -36,8 +36,8 @@ from satkgc.completion.propose import propose
 from satkgc.completion.weigh import COMPETING
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
+from satkgc.processes import find_device
 from satkgc.training import Run
-from satkgc.training.ranks import find_device
 
 
 class Completer:

@@ -7,11 +7,10 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Float32, Int32
 from satkgc.completion.answer import Asked, Evidence, SimilarTriple, Step
 from satkgc.completion.asking import Asker, Query, Subject
 from satkgc.completion.exact import ExactIndex
-from satkgc.completion.vectors import Float32
-from satkgc.kg.vocabulary import Int32
 from satkgc.text import TokenBatch
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numba import njit
 
-from satkgc.completion.vectors import Float32, Vectors
-from satkgc.kg.vocabulary import Int32
+from satkgc.arrays import Float32, Int32
+from satkgc.completion.vectors import Vectors
 
 BLOCK = 1 << 23  # scores held at once: 32 MiB
 COPIED = 2048  # rows of allowed entities copied at once: they stay in the processor's cache until they are multiplied

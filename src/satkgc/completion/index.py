@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from satkgc.completion.vectors import Float32
-from satkgc.kg.vocabulary import Int32
+from satkgc.arrays import Float32, Int32
 
 
 class Index(Protocol):

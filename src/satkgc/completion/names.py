@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.completion.answer import (
     AmbiguousNameError,
     Entity,
@@ -20,7 +21,6 @@ from satkgc.completion.answer import (
 from satkgc.completion.search import LONGEST, EntitySearch, letters_alike, name_matches
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 
 SHOWN = 5  # candidates or suggestions named in a message
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.completion.approximate import FaissIndex
 from satkgc.completion.asking import Asker, Query
 from satkgc.completion.calibration import RIVALS, Calibration, fit
@@ -24,11 +25,10 @@ from satkgc.completion.reliability import draw_reliability, report
 from satkgc.completion.search import EntitySearch
 from satkgc.completion.vectors import Vectors
 from satkgc.completion.weigh import weigh_relations
-from satkgc.encoder import Towers, model_checksum
 from satkgc.errors import SatkgcError
+from satkgc.files import atomic_write
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
-from satkgc.output import replacing
+from satkgc.models.text import Towers, model_checksum
 from satkgc.progress import progress_bar
 from satkgc.text import Texts, Tokens
 
@@ -71,7 +71,7 @@ def prepare(
         draw_reliability(asker.calibration, run / "reliability.png")
         report(asker.calibration, run / "README.md")
     made = {"kind": kind, "calibrated": asker.calibration is not None, "relations": asdict(asker.joining)}
-    with replacing(folder / "index.json") as part:
+    with atomic_write(folder / "index.json") as part:
         part.write_text(json.dumps({**belongs, **made}, indent=2) + "\n")
     return asker
 

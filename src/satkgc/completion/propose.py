@@ -11,15 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from satkgc.arrays import Float32, Int32, Int64
 from satkgc.completion.asking import Asker
 from satkgc.completion.calibration import RIVALS
 from satkgc.completion.triples_out import Row, check_ending, check_graph, write_triples
-from satkgc.completion.vectors import Float32
 from satkgc.errors import SatkgcError
+from satkgc.files import atomic_write, check_writable
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
-from satkgc.output import ready, replacing
 from satkgc.progress import progress_bar
 
 log = logging.getLogger("satkgc.completion")
@@ -111,7 +109,7 @@ def propose(
 
 def check_out(out: Path, n: int) -> None:
     """Refuse what cannot be written, before anything is loaded."""
-    check_ending(ready(out))
+    check_ending(check_writable(out))
     if not 1 <= n <= MOST:
         raise SatkgcError(f"n is {n}", remedy=f"ask for 1 to {MOST:,} triples")
     if out.exists():
@@ -227,5 +225,5 @@ class _State:
             return int(stored["done"]), Best(stored["triples"], stored["scores"], stored["worth"])
 
     def save(self, done: int, best: Best) -> None:
-        with replacing(self.file) as part, part.open("wb") as file:
+        with atomic_write(self.file) as part, part.open("wb") as file:
             np.savez(file, asked=self.asked, done=done, triples=best.triples, scores=best.scores, worth=best.worth)

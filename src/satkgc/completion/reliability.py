@@ -8,7 +8,7 @@ import numpy as np
 
 from satkgc.completion.calibration import BINS, Calibration
 from satkgc.errors import SatkgcError
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 
 HEADING = "## Probabilities"
 
@@ -36,7 +36,7 @@ def draw_reliability(calibration: Calibration, file: Path) -> None:
     lower.set_yscale("log")
     lower.set_ylabel("candidates")
     lower.set_xlabel("probability")
-    with replacing(file) as part:
+    with atomic_write(file) as part:
         figure.savefig(part, dpi=120, format="png")
 
 
@@ -62,5 +62,5 @@ Fitted on half of {calibration.questions:,} validation questions. On the other h
 {table if rows else "No threshold reaches a precision of 50 %."}
 ![share of true answers by probability](reliability.png)
 """
-    with replacing(card) as part:
+    with atomic_write(card) as part:
         part.write_text(text.lstrip(), encoding="utf-8")

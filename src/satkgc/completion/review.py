@@ -10,9 +10,9 @@ from typing import Any
 
 from satkgc.completion.triples_out import ACCEPT, COLUMNS, Row, check_ending, write_triples
 from satkgc.errors import SatkgcError
+from satkgc.files import check_writable
 from satkgc.kg.readers.source import SourceFile
 from satkgc.kg.readers.table import csv_delimiter
-from satkgc.output import ready
 
 YES = ("yes", "y", "x", "true", "1")
 NO = ("no", "n", "", "false", "0")
@@ -21,7 +21,7 @@ NO = ("no", "n", "", "false", "0")
 def accept(reviewed: str | Path, out: str | Path, column: str = ACCEPT) -> tuple[int, int]:
     """Write the rows of a .tsv or .csv of proposals whose column says yes; how many those are, and of how many."""
     reviewed, out = Path(reviewed), Path(out)
-    check_ending(ready(out))
+    check_ending(check_writable(out))
     if out.exists():
         raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
     if reviewed.suffix not in (".tsv", ".csv"):

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from satkgc.kg.vocabulary import Int32, Vocabulary
-from satkgc.output import replacing
+from satkgc.arrays import Int32
+from satkgc.files import atomic_write
+from satkgc.kg.vocabulary import Vocabulary
 
 SHORTLIST = 200  # names compared letter by letter, picked by their trigrams
 ALIKE = 0.6  # least likeness of a fuzzy match
@@ -45,7 +46,7 @@ class EntitySearch:
     def save(self, folder: Path) -> None:
         """Write both arrays."""
         for name, array in (("names", self.order), ("trigrams", self.trigrams)):
-            with replacing(folder / f"{name}.npy") as part, part.open("wb") as file:
+            with atomic_write(folder / f"{name}.npy") as part, part.open("wb") as file:
                 np.save(file, array)
 
     @classmethod

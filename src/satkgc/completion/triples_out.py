@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from satkgc.errors import SatkgcError
+from satkgc.files import atomic_write
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.tsv import UNFIT, check_ids, unfit
-from satkgc.output import replacing
 
 COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name", "score", "probability"]
 SCHEMA = pa.schema(
@@ -46,7 +46,7 @@ def write_triples(out: Path, batches: Iterable[list[Row]]) -> int:
     """Write rows, a batch at a time, and put the file in place when it is whole; returns how many there were."""
     check_ending(out)
     write = {".parquet": _parquet, ".nt": _ntriples}.get(out.suffix, _delimited)
-    with replacing(out) as part:
+    with atomic_write(out) as part:
         return write(part, batches, out)
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from satkgc.kg.vocabulary import Int32
-
-Float32 = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+from satkgc.arrays import Float32, Int32
 
 
 class Vectors:

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax, logsumexp
 
+from satkgc.arrays import Int32
 from satkgc.completion.asking import Asker
 from satkgc.completion.calibration import FEWEST, Array
 from satkgc.completion.joining import Joining, log_shares
-from satkgc.kg.vocabulary import Int32
 
 ENCODINGS = 6000  # texts of pairs to learn from
 COMPETING = 20  # relations compared for one of them

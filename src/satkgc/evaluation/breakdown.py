@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.evaluation.metrics import DIRECTIONS, measure, measure_directions
 from satkgc.evaluation.ranking import Ranks
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.categories import CATEGORIES, relation_categories
-from satkgc.kg.vocabulary import Int32
 
 Metrics = dict[str, float]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]

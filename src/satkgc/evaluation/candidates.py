@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.ranking import Ranks
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 
 
 def candidate_entities(kg: KnowledgeGraph, split: str, which: str) -> Int32:

@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from satkgc.arrays import Float32, Int32, Int64
 from satkgc.evaluation.candidates import candidate_entities
 from satkgc.evaluation.config import EvaluationConfig
-from satkgc.evaluation.exact import FloatArray
 from satkgc.evaluation.metrics import DIRECTIONS
 from satkgc.evaluation.questions import Questions, triples_to_ask
 from satkgc.evaluation.ranking import Ranks, rank_queries
 from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 
 if TYPE_CHECKING:
-    from satkgc.encoder import Towers
+    from satkgc.models.text import Towers
     from satkgc.text import Texts
 
 _CHUNK = 1 << 16  # entities put into words and encoded at a time
@@ -62,8 +60,8 @@ def evaluate(
 
 
 def evaluate_with(
-    encode_entities: Callable[[Int32], FloatArray],
-    encode_queries: Callable[[Int32, Int32], FloatArray],
+    encode_entities: Callable[[Int32], Float32],
+    encode_queries: Callable[[Int32, Int32], Float32],
     kg: KnowledgeGraph,
     split: str = "test",
     config: EvaluationConfig | None = None,
@@ -93,8 +91,8 @@ def evaluate_with(
 
 
 def _encode_candidates(
-    encode: Callable[[Int32], FloatArray], candidates: Int32, config: EvaluationConfig, stack: ExitStack
-) -> FloatArray:
+    encode: Callable[[Int32], Float32], candidates: Int32, config: EvaluationConfig, stack: ExitStack
+) -> Float32:
     """Vectors of all candidates, in memory where they fit the setting, else in a file that goes with the stack."""
     # Ranked as float32, whatever the encoder gives, so kept as that too.
     starts = range(0, len(candidates), _CHUNK)
@@ -111,8 +109,8 @@ def _encode_candidates(
 
 
 def _encode_questions(
-    encode: Callable[[Int32, Int32], FloatArray], triples: Int32, direction: str, num_relations: int
-) -> FloatArray:
+    encode: Callable[[Int32, Int32], Float32], triples: Int32, direction: str, num_relations: int
+) -> Float32:
     """One vector per triple; a question that several triples answer is encoded once."""
     asked, directed = triples[:, 0], triples[:, 1]
     if direction == "head":
@@ -125,8 +123,8 @@ def _rank(
     kg: KnowledgeGraph,
     triples: Int32,
     direction: str,
-    queries: FloatArray,
-    vectors: FloatArray,
+    queries: Float32,
+    vectors: Float32,
     candidates: Int32,
     config: EvaluationConfig,
     device: torch.device | str,

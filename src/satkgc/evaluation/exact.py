@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from satkgc.arrays import Float32
 from satkgc.errors import SatkgcError
 
 # Entries are rounded to multiples of 2^-26 and kept as whole float64 numbers. A product of two is a whole number, and
@@ -19,8 +20,7 @@ ONE = UNIT * UNIT  # a cosine of 1 in score units
 MOST_BONUS = 0.9
 _NORM_LIMIT = 1.001
 
-FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-Vectors = FloatArray | torch.Tensor
+Vectors = Float32 | torch.Tensor
 
 
 def to_grid(vectors: Vectors, device: torch.device | str = "cpu") -> torch.Tensor:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from satkgc.arrays import Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.slices import Slices, known_answers
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 
 
 @dataclass(frozen=True, eq=False)

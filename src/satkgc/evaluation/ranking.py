@@ -7,16 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from satkgc.arrays import Float32, Float64, Int32, Int64
 from satkgc.errors import SatkgcError
-from satkgc.evaluation.exact import ONE, UNIT, FloatArray, Vectors, ranking_device, read_rows, to_grid
+from satkgc.evaluation.exact import ONE, UNIT, Vectors, ranking_device, read_rows, to_grid
 from satkgc.evaluation.slices import Slices
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 from satkgc.progress import progress_bar
 
 TIES = ("optimistic", "realistic", "pessimistic")
 _ROWS = 256  # queries in a tile: enough for the full speed of a matrix product, few enough for a core's cache
-Float64 = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class Bonus:
 
 
 def rank_queries(
-    queries: FloatArray,
+    queries: Float32,
     entities: Vectors,
     answers: Int32,
     known: Slices,
@@ -105,12 +103,12 @@ def rank_queries(
     return Ranks(greater, equal, (len(entities) - others).astype(np.int64))
 
 
-def answer_cosines(queries: FloatArray, entities: Vectors, answers: Int32) -> Float64:
+def answer_cosines(queries: Float32, entities: Vectors, answers: Int32) -> Float64:
     """The cosine of each query with its answer.  # (Q,)"""
     return (_answer_scores(queries, entities, answers, torch.device("cpu")) / ONE).numpy()
 
 
-def _answer_scores(queries: FloatArray, entities: Vectors, answers: Int32, device: torch.device) -> torch.Tensor:
+def _answer_scores(queries: Float32, entities: Vectors, answers: Int32, device: torch.device) -> torch.Tensor:
     scores = torch.empty(len(queries), dtype=torch.float64, device=device)
     for start in range(0, len(queries), _ROWS):
         rows = slice(start, start + _ROWS)

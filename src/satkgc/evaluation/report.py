@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from satkgc.arrays import Int32
 from satkgc.evaluation.breakdown import break_down
 from satkgc.evaluation.candidates import sample_candidates
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.metrics import DIRECTIONS, HITS, measure_directions
 from satkgc.evaluation.ranking import TIES, Ranks
+from satkgc.files import atomic_write
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
-from satkgc.output import replacing
 
 METADATA = b"satkgc"  # the key in a rank table's metadata under which the split and the settings stand as JSON
 
@@ -100,7 +100,7 @@ class Report:
 
     def save_ranks(self, file: Path | str) -> None:
         """Write `rank_table` to a Parquet file."""
-        with replacing(Path(file)) as part:
+        with atomic_write(Path(file)) as part:
             pq.write_table(self.rank_table(), part)
 
 

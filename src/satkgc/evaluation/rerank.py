@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32
 from satkgc.evaluation.ranking import Bonus
 from satkgc.evaluation.slices import Slices
 from satkgc.kg import Adjacency
-from satkgc.kg.vocabulary import Int32
 
 
 def neighbourhood_bonus(adjacency: Adjacency, entities: Int32, hops: int, weight: float) -> Bonus:

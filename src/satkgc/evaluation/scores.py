@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from satkgc.arrays import Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.candidates import candidate_entities
 from satkgc.evaluation.config import EvaluationConfig
@@ -18,8 +19,6 @@ from satkgc.evaluation.questions import Questions, triples_to_ask
 from satkgc.evaluation.ranking import Ranks
 from satkgc.evaluation.report import Report
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 from satkgc.progress import progress_bar
 
 Scorer = Callable[[Int64, Int64], Any]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32, Int64
 from satkgc.kg import KnownTriples
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
 
 
 @dataclass(frozen=True, eq=False)

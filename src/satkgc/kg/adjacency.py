@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from satkgc.arrays import Int32, Int64
 from satkgc.errors import SatkgcError
-from satkgc.kg.vocabulary import Int32
-
-Int64 = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from satkgc import output
+from satkgc import files
 from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Adjacency
 from satkgc.kg.graph import KnowledgeGraph
@@ -144,7 +144,7 @@ def _replacing(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A temporary sibling that takes the folder's place at the end, or vanishes if anything goes wrong."""
     folder = folder.absolute()
     check_free(folder, overwrite=overwrite)
-    partial = output.partial(folder)
+    partial = files.partial(folder)
     old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

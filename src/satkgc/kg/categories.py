@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from satkgc.kg.adjacency import Int64
+from satkgc.arrays import Int32, Int64
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 
 CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
 MANY = 1.5  # TransE's bound: an average below it counts as one

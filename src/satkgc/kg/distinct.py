@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32
 from satkgc.kg.adjacency import as_triples
 from satkgc.kg.kernels import counting_sort, sorted_by
-from satkgc.kg.vocabulary import Int32
 
 
 def distinct(triples: Int32, num_entities: int, num_relations: int) -> Int32:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Adjacency, as_indices, as_triples
 from satkgc.kg.known import KnownTriples
-from satkgc.kg.vocabulary import Int32, Vocabulary
+from satkgc.kg.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from satkgc.kg.adjacency import Int64, _frozen, as_triples
-from satkgc.kg.vocabulary import Int32
+from satkgc.arrays import Int32, Int64
+from satkgc.kg.adjacency import _frozen, as_triples
 
 
 @dataclass(frozen=True, eq=False)

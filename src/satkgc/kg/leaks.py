@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32
 from satkgc.kg.adjacency import Adjacency
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 
 log = logging.getLogger("satkgc.kg")
 

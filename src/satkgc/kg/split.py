@@ -20,11 +20,11 @@ import logging
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.kernels import LOW, sort_buckets
 from satkgc.kg.readers.options import MOST, SHARE
-from satkgc.kg.vocabulary import Int32
 
 log = logging.getLogger("satkgc.kg")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from satkgc import output
+from satkgc import files
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
@@ -24,7 +24,7 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
         raise SatkgcError("the output exists already", where=folder, remedy="remove it or choose another folder")
     for vocabulary in (graph.entities, graph.relations):
         check_ids(vocabulary, folder, "keep it in binary form, or give it another id")
-    partial = output.partial(folder)
+    partial = files.partial(folder)
     try:
         partial.mkdir(parents=True)
         for split in ("train", "valid", "test"):

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
-
-Int32 = np.ndarray[tuple[int, ...], np.dtype[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from satkgc.kg.vocabulary import Int32
+from satkgc.arrays import Int32
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from satkgc.kg.vocabulary import Int32
+from satkgc.arrays import Int32
 from satkgc.sampling.philox import CHAIN, HEADED, below, words
 
 LEAST_COSINE = 1e-6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.batch import Batch
 from satkgc.sampling.bfs import all_pairs, search_edges, search_graph
 from satkgc.sampling.config import DistanceScope

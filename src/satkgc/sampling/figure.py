@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 from satkgc.sampling.occurrences import Counts, Occurrences, gini
 
 
@@ -40,7 +40,7 @@ def plot_occurrences(path: Path, found: Mapping[str, Occurrences], title: str) -
         axes.grid(alpha=0.3)
         axes.legend()
     figure.suptitle(title)
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         figure.savefig(part, dpi=120, format="png")
 
 

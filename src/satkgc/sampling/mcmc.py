@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.chain import chain, nearest, triples_of
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.path import depth_first

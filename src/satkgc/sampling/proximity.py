@@ -6,11 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from satkgc.arrays import Float32, Int32
 from satkgc.errors import SatkgcError
-from satkgc.kg.vocabulary import Int32
 
 ProximityRule = Literal["product", "authors", "sum", "exact"]
-Float32 = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 def sample_hops(distances: Int32) -> tuple[Int32, Int32]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.mcmc import Vectors
 from satkgc.sampling.philox import PERMUTE, shuffle

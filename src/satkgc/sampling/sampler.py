@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.batch import Batch
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.distance import Distances

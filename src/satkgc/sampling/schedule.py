@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32, Int64
 from satkgc.errors import SatkgcError
-from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.philox import CENTRE, below, seed_word, words
-
-Int64 = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 class Schedule:

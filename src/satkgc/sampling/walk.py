@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.hashset import insert, new_set
 from satkgc.sampling.moves import ALIAS, DEGREE, FIRST, PARALLEL, THRESHOLD, TRIPLE, moves

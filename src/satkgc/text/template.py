@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from satkgc.arrays import Int32, UInt8
 from satkgc.errors import SatkgcError
-from satkgc.kg.vocabulary import Int32
-from satkgc.text.tokens import UInt8
 
 
 @dataclass(frozen=True, eq=False)

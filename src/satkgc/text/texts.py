@@ -12,11 +12,12 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from satkgc.arrays import Int32, Int64
 from satkgc.errors import SatkgcError
+from satkgc.files import atomic_write
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import Int64, as_indices
-from satkgc.kg.vocabulary import Int32, Vocabulary
-from satkgc.output import replacing
+from satkgc.kg.adjacency import as_indices
+from satkgc.kg.vocabulary import Vocabulary
 from satkgc.progress import progress_bar
 from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig
@@ -53,7 +54,7 @@ class Tokens:
     def save(self, file: Path) -> None:
         """Write it, all or nothing."""
         arrays = {"text_ids": self.texts.ids, "text_ptr": self.texts.ptr, "lists": self.lists}
-        with replacing(file) as part:
+        with atomic_write(file) as part:
             save_file(arrays | {"name_ids": self.names.ids, "name_ptr": self.names.ptr}, part)
 
     @classmethod

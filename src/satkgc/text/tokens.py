@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from satkgc.kg.adjacency import Int64
-from satkgc.kg.vocabulary import Int32
-
-UInt8 = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
+from satkgc.arrays import Int32, Int64, UInt8
 
 
 @dataclass(frozen=True, eq=False)

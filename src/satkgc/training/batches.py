@@ -6,9 +6,9 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from satkgc.encoder import Towers
+from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.vocabulary import Int32
+from satkgc.models.text import Towers
 from satkgc.sampling import Batch, Sampler, Stream
 from satkgc.sampling.sampler import State as SamplerState
 from satkgc.text import Texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from satkgc.objective import Objective
+from satkgc.models.text import Objective
 from satkgc.training.run import Run
 from satkgc.training.settings import flat
 

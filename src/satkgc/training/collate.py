@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from satkgc.encoder.packed import Packed
 from satkgc.kg import Adjacency, KnowledgeGraph
-from satkgc.objective import ObjectiveConfig, Relations, answer_counts, answer_pairs, frequency_weights, known_pairs
+from satkgc.models.text import ObjectiveConfig, Relations, answer_counts, answer_pairs, frequency_weights, known_pairs
+from satkgc.models.text.packed import Packed
+from satkgc.processes import Ranks
 from satkgc.sampling import Batch
 from satkgc.sampling.proximity import closeness, proximity
 from satkgc.text import Texts, TokenBatch
 from satkgc.training.plan import Chunk, places, plan
-from satkgc.training.ranks import Ranks
 
 
 @dataclass(frozen=True)

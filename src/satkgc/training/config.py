@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from satkgc.encoder import EncoderConfig
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig
-from satkgc.objective import ObjectiveConfig
+from satkgc.models.text import EncoderConfig, ObjectiveConfig
 from satkgc.sampling import SamplingConfig
 from satkgc.text import TextConfig
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 from satkgc.training.log import Record
 
 
@@ -26,5 +26,5 @@ def draw_curves(log: list[Record], file: Path) -> None:
         axes[1].legend()
     for ax in axes:
         ax.grid(alpha=0.3)
-    with replacing(file) as part:
+    with atomic_write(file) as part:
         figure.savefig(part, dpi=120, format="png")

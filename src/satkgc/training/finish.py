@@ -7,7 +7,7 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 from satkgc.training.card import model_card
 from satkgc.training.checkpoint import Damaged
 from satkgc.training.curves import draw_curves
@@ -55,7 +55,7 @@ def finish(run: Run, parts: Parts) -> None:
         metrics["valid"] = report.to_json()
         parts.display.say(f"validation MRR of the kept model, all triples: {metrics['valid']['both']['mrr']:.4f}")
     draw_curves(run.log(), run.folder / "curves.png")
-    with replacing(run.folder / "README.md") as part:
+    with atomic_write(run.folder / "README.md") as part:
         part.write_text(model_card(run, metrics, state.objective), encoding="utf-8")
     write_json(run.folder / "metrics.json", metrics)  # last: it says that the run is finished
     size = sum(file.stat().st_size for file in parts.checkpoints.folder.rglob("*") if file.is_file())

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from satkgc.errors import SatkgcError
-from satkgc.output import replacing
+from satkgc.files import atomic_write
 
 Record = dict[str, Any]
 
@@ -52,7 +52,7 @@ class Log:
         if file is not None:
             last = {True: step if validated is None else validated, False: step}  # validation may come again
             kept = [record for record in read_log(file) if record["step"] <= last["validation" in record]]
-            with replacing(file) as part:
+            with atomic_write(file) as part:
                 part.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
 
     def add(self, step: int, loss: Tensor, norm: Tensor) -> None:

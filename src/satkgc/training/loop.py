@@ -14,6 +14,7 @@ from functools import partial
 
 import torch
 
+from satkgc.processes import Ranks
 from satkgc.training.batches import Batches
 from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.display import Display
@@ -21,7 +22,6 @@ from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log
 from satkgc.training.memory import trim
 from satkgc.training.optimizer import clip, schedule, set_learning_rate
-from satkgc.training.ranks import Ranks
 from satkgc.training.state import State
 from satkgc.training.step import backward
 from satkgc.training.validate import Validation, validation_steps

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from satkgc.encoder import Towers
-from satkgc.objective import Objective
+from satkgc.models.text import Objective, Towers
 from satkgc.training.config import TrainingConfig
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.objective import Objective, ObjectiveConfig
+from satkgc.models.text import Objective, ObjectiveConfig
 from satkgc.sampling import Sampler, SamplingConfig, Vectors, make_sampler
 from satkgc.training.run import Run
 
@@ -59,5 +59,5 @@ class Own:
         logged = [isinstance(getattr(made, name, None), Tensor) for name in ("temperature", "beta")]
         if not isinstance(made, nn.Module) or not all(logged):
             what = f"{self.names()['objective']} makes no module with the tensors temperature and beta"
-            raise SatkgcError(what, remedy="extend satkgc.objective.Objective, or add them")
+            raise SatkgcError(what, remedy="extend satkgc.models.text.Objective, or add them")
         return made

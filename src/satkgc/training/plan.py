@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from satkgc.encoder.packed import Packed
+from satkgc.arrays import Int64
 from satkgc.errors import SatkgcError
-from satkgc.kg.adjacency import Int64
+from satkgc.models.text.packed import Packed
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,15 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from satkgc import output
-from satkgc.encoder import Towers
+from satkgc import files
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
+from satkgc.models.text import Towers
+from satkgc.processes import Ranks
 from satkgc.text import Texts, Tokens
 from satkgc.training.config import Config
 from satkgc.training.log import Record, read_log
-from satkgc.training.ranks import Ranks
 from satkgc.training.settings import build
 
 FORMAT = 1
@@ -154,7 +154,7 @@ class Run:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep a run folder to this process; the lock goes with the process, however it ends."""
-    lock = FileLock(output.folder(folder) / ".lock")
+    lock = FileLock(files.make_folder(folder) / ".lock")
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
@@ -170,7 +170,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 def write_json(file: Path, content: Any) -> None:
     """Write a JSON file, all or nothing."""
-    with output.replacing(file) as part:
+    with files.atomic_write(file) as part:
         part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
-from satkgc.objective import Objective
+from satkgc.models.text import Objective, Towers
 from satkgc.training.averaging import Average
 from satkgc.training.config import TrainingConfig
 from satkgc.training.optimizer import make_optimizer

@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
-from satkgc.objective import Objective
+from satkgc.models.text import Objective, Towers
+from satkgc.processes import Ranks
 from satkgc.training.collate import Samples
 from satkgc.training.plan import Chunk
-from satkgc.training.ranks import Ranks
 
 
 def backward(

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from satkgc.encoder import Towers
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, binary
+from satkgc.models.text import Towers
+from satkgc.processes import Ranks
 from satkgc.text import Texts
 from satkgc.training.batches import Batches, FrozenVectors
 from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints, is_full
@@ -26,7 +27,6 @@ from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Parts, run_loop
 from satkgc.training.own import MakeObjective, MakeSampler, Own
-from satkgc.training.ranks import Ranks
 from satkgc.training.recipes import make_config, own_settings, recipe_names
 from satkgc.training.run import Run, alone
 from satkgc.training.settings import build, flat, merge, parse

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from satkgc.encoder import Towers
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
+from satkgc.models.text import Towers
 from satkgc.text import Texts
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg.distinct import distinct
 from satkgc.kg.graph import KnowledgeGraph
@@ -19,7 +20,7 @@ from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.readable import readable, readable_names
 from satkgc.kg.readers.without import to_leave_out
 from satkgc.kg.split import split_graph
-from satkgc.kg.vocabulary import Int32, Vocabulary
+from satkgc.kg.vocabulary import Vocabulary
 
 log = logging.getLogger("satkgc.kg")
 

@@ -25,6 +25,7 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.assemble import finish
@@ -35,7 +36,7 @@ from satkgc.kg.readers.readable import readable
 from satkgc.kg.readers.source import COMPRESSION, SourceFile
 from satkgc.kg.readers.without import PREFIXES, to_leave_out
 from satkgc.kg.readers.xml_guard import GuardedXml
-from satkgc.kg.vocabulary import Int32, Vocabulary
+from satkgc.kg.vocabulary import Vocabulary
 
 log = logging.getLogger("satkgc.kg")
 

