@@ -13,7 +13,7 @@ from torch import Tensor
 from satkgc.kg import Adjacency, KnowledgeGraph
 from satkgc.models.text import ObjectiveConfig, Relations, answer_counts, answer_pairs, frequency_weights, known_pairs
 from satkgc.models.text.packed import Packed
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.sampling import Batch
 from satkgc.sampling.proximity import closeness, proximity
 from satkgc.text import Texts, TokenBatch
@@ -52,7 +52,7 @@ class Collate:
         config: ObjectiveConfig,
         pack: Callable[[TokenBatch], Packed],
         chunk_tokens: int | None = None,
-        ranks: Ranks | None = None,
+        ranks: Processes | None = None,
         seed: int = 0,
     ) -> None:
         self.kg = kg
@@ -60,7 +60,7 @@ class Collate:
         self.config = config
         self.pack = pack
         self.chunk_tokens = chunk_tokens
-        self.ranks = ranks or Ranks()
+        self.ranks = ranks or Processes()
         self.seed = seed % 2**64
         # Derived lookups are built here and not by the first batches, several of which may ask at once.
         self.known = kg.known_train

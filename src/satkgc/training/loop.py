@@ -14,7 +14,7 @@ from functools import partial
 
 import torch
 
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.training.batches import Batches
 from satkgc.training.checkpoint import Checkpoints
 from satkgc.training.display import Display
@@ -34,7 +34,7 @@ class Parts:
     state: State
     steps: int  # of the whole run
     batches: Batches
-    ranks: Ranks
+    ranks: Processes
     log: Log
     display: Display
     checkpoints: Checkpoints
@@ -66,7 +66,7 @@ def run_loop(parts: Parts) -> str | None:
             state.step += 1
             state.average.update(state.step)
 
-            # 3. What is due now? Ranks agree on stopping, since none can go on alone; asking costs, so not every step.
+            # 3. What is due now? Processes agree on stopping, since none can go on alone; asking costs, so not every step.
             now = time.perf_counter()
             state.seconds, tick = state.seconds + now - tick, now
             finished, log_now = state.step == parts.steps, state.step % config.log_steps == 0
@@ -139,6 +139,6 @@ def validate(parts: Parts, interrupts: Interrupts | None = None) -> bool:
     return True
 
 
-def _precision(setting: str, ranks: Ranks) -> torch.dtype:
+def _precision(setting: str, ranks: Processes) -> torch.dtype:
     half = setting == "bfloat16" or (setting == "auto" and ranks.device.type == "cuda")
     return torch.bfloat16 if half else torch.float32

@@ -22,7 +22,7 @@ from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.text import Towers
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.text import Texts, Tokens
 from satkgc.training.config import Config
 from satkgc.training.log import Record, read_log
@@ -126,7 +126,7 @@ class Run:
         progress: bool = False,
     ) -> Report:
         """Rank a split's triples, by the run's own settings of evaluation unless others are given."""
-        towers = self.towers(Ranks.join(device).device)
+        towers = self.towers(Processes.join(device).device)
         config = config or self.config.evaluation
         return evaluate(towers, self.texts(towers), self.kg, split, config, progress=progress)
 

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from satkgc.errors import SatkgcError
 from satkgc.models.text import Objective, Towers
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.training.collate import Samples
 from satkgc.training.plan import Chunk
 
@@ -22,7 +22,7 @@ def backward(
     seed: int = 0,
     keep: bool = True,
     precision: torch.dtype = torch.float32,
-    ranks: Ranks | None = None,
+    ranks: Processes | None = None,
 ) -> Tensor:
     """The loss of the global batch; its gradients are added to the parameters, on every rank the same.
 
@@ -34,7 +34,7 @@ def backward(
        was not kept: the same dropout is drawn, since it depends on seed, step and chunk alone.
     4. The gradients are summed over ranks; those of τ and β, which every rank has whole, are averaged.
     """
-    ranks = ranks or Ranks(device=towers.device)
+    ranks = ranks or Processes(device=towers.device)
     relations = samples.relations.to(ranks.device)
 
     def encode(chunk: Chunk, grad: bool) -> Tensor:

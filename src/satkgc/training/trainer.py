@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, binary
 from satkgc.models.text import Towers
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.text import Texts
 from satkgc.training.batches import Batches, FrozenVectors
 from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints, is_full
@@ -106,7 +106,7 @@ def train_or_stop(
         name = kg.name if graph_settings else None
         config = make_config(recipe or "satkgc", graph=name, triples=len(kg.train), overrides=overrides)
         changed = []
-    ranks = Ranks.join(config.training.device)
+    ranks = Processes.join(config.training.device)
     display = Display(ranks.first)
     with alone(folder) if ranks.first else nullcontext():
         if ranks.first:
@@ -160,7 +160,7 @@ def _taken(folder: Path) -> SatkgcError:
     return SatkgcError("there is a run here already", where=folder, remedy=remedy)
 
 
-def _train(run: Run, own: Own, ranks: Ranks, display: Display) -> str | None:
+def _train(run: Run, own: Own, ranks: Processes, display: Display) -> str | None:
     config, kg = run.config, run.kg
     torch.manual_seed(config.training.seed)  # of weights that a backbone may lack
     towers = Towers.create(config.encoder).to(ranks.device)
