@@ -10,7 +10,6 @@ from satkgc.errors import SatkgcError
 SamplerName = Literal["brwr", "rwr", "brwr_p", "mcmc", "random"]
 Pick = Literal["random", "least-visited"]
 EpochRule = Literal["paper", "authors"]
-DistanceScope = Literal["graph", "subgraph", "pairs", "none"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,6 @@ class SamplingConfig:
     pick: Pick = "random"  # which |B|/2 of a subgraph's M triples; "least-visited": those seen least so far
     random_share: float = 0.0  # share of a subgraph batch that random triples replace (Appendix H)
     epoch_rule: EpochRule = "paper"  # steps an epoch: |T|/|B|, or "authors": |T|/(|B|/2)
-    distances: DistanceScope = "graph"  # hops from the centre's head: see `distance`
     mcmc: McmcConfig = field(default_factory=McmcConfig)
 
     def __post_init__(self) -> None:
@@ -52,7 +50,6 @@ class SamplingConfig:
             ("sampler", SamplerName.__args__),  # type: ignore[attr-defined]
             ("pick", Pick.__args__),  # type: ignore[attr-defined]
             ("epoch_rule", EpochRule.__args__),  # type: ignore[attr-defined]
-            ("distances", DistanceScope.__args__),  # type: ignore[attr-defined]
         ):
             value = getattr(self, name)
             _require(value in allowed, f"sampling.{name} = {value!r}", f"choose one of {', '.join(allowed)}")

@@ -41,7 +41,7 @@ class Occurrences:
             triples[batch.triples] += 1
             entities[ends] += often
             duplicates.append(int(often.sum()) - len(ends))
-            hops = np.bincount(batch.distances.ravel() + 1)
+            hops = np.bincount(np.full(1, 0) if batch.hops is None else batch.hops + 1)
             distances = np.pad(distances, (0, max(0, len(hops) - len(distances))))
             distances[: len(hops)] += hops
         return cls(

@@ -6,6 +6,7 @@ import numpy as np
 
 from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
+from satkgc.sampling.batch import Needs
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.mcmc import Vectors
 from satkgc.sampling.philox import PERMUTE, shuffle
@@ -17,8 +18,15 @@ class RandomSampler(Sampler):
     left out of that pass. The first triple of a batch stands in as its centre, so that distances have an origin.
     """
 
-    def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, vectors: Vectors | None = None) -> None:
-        super().__init__(kg, config, seed, vectors)
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        config: SamplingConfig,
+        seed: int,
+        needs: Needs = Needs(),
+        vectors: Vectors | None = None,
+    ) -> None:
+        super().__init__(kg, config, seed, needs, vectors)
         self._pass = -1
         self._order: Int32 = np.empty(0, np.int32)
 

@@ -11,7 +11,7 @@ from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.sampling.assemble import assemble
-from satkgc.sampling.batch import Batch
+from satkgc.sampling.batch import Needs
 from satkgc.sampling.config import SamplingConfig
 from satkgc.sampling.sampler import Sampler, State
 from satkgc.sampling.schedule import Schedule
@@ -34,21 +34,20 @@ class Subgraphs(Protocol):
 class SaamSampler(Sampler):
     """Batches from the subgraphs of least-visited triples, drawn at the moment they are needed."""
 
-    def __init__(self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, subgraphs: Subgraphs) -> None:
-        super().__init__(kg, config, seed)
+    def __init__(
+        self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, needs: Needs, subgraphs: Subgraphs
+    ) -> None:
+        super().__init__(kg, config, seed, needs)
         self.subgraphs = subgraphs
         self.schedule = Schedule(len(kg.train), seed)
         self.period = config.mcmc.refresh if config.sampler == "mcmc" else None
 
     def triples(self, step: int) -> Int32:
-        """Those of the batch, which has to be drawn whole."""
-        return self._draw(step).triples
-
-    def _draw(self, step: int) -> Batch:
+        """The centre, and of its subgraph as many as a batch has."""
         schedule, config = self.schedule, self.config
         centre = schedule.centre(step)
         subgraph = self.subgraphs.subgraph(centre, step)
-        triples = assemble(
+        triples: Int32 = assemble(
             centre,
             subgraph,
             round(config.random_share * config.triples),
@@ -63,7 +62,7 @@ class SaamSampler(Sampler):
             step,
         )
         schedule.visit(triples)
-        return self.distances.batch(step, triples, subgraph)
+        return triples
 
     def refresh(self) -> None:
         """Let the subgraphs follow the model in training (MCMC)."""
