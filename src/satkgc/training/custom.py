@@ -11,12 +11,12 @@ from torch import nn
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.models import MODELS, LossConfig, Model, TextModel
-from satkgc.sampling import Needs, Sampler, SamplingConfig, SamplingVectors, make_sampler
+from satkgc.sampling import Needs, Sampler, SamplingConfig, Vectors, make_sampler
 from satkgc.training.config import Config
 from satkgc.training.run_folder import RunFolder
 
-MakeSampler = Callable[[KnowledgeGraph, SamplingConfig, int, Needs, SamplingVectors | None], Sampler]
-MakeLoss = Callable[[LossConfig, KnowledgeGraph], Any]
+MakeSampler = Callable[[KnowledgeGraph, SamplingConfig, int, Needs, Vectors | None], Sampler]
+MakeLoss = Callable[[LossConfig, KnowledgeGraph], nn.Module]
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,14 @@ class Custom:
         if not issubclass(kind, TextModel):
             raise SatkgcError(f"a loss of one's own for model.kind {config.model.kind}", remedy="leave loss out")
         model = kind(kg, config.model, make_loss=self.loss)
-        if not isinstance(model.contrastive, nn.Module):
+        contrastive: Any = model.contrastive
+        if not isinstance(contrastive, nn.Module):
             what = f"{self.names()['loss']} makes no module"
             raise SatkgcError(what, remedy="extend torch.nn.Module, or satkgc.models.ContrastiveLoss")
         return model
 
     def make_sampler(
-        self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, needs: Needs, vectors: SamplingVectors
+        self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, needs: Needs, vectors: Vectors
     ) -> Sampler:
         """The sampler of a run."""
         sampler = (self.sampler or make_sampler)(kg, config, seed, needs, vectors)

@@ -72,7 +72,8 @@ def user_settings(recipe: str) -> Tree:
 
 
 def _user_tree(chain: list[_Recipe]) -> Tree:
-    return reduce(_over, (part.tree for part in reversed(chain) if not part.packaged), {})
+    own: list[Tree] = [part.tree for part in reversed(chain) if not part.packaged]
+    return reduce(_over, own, Tree())
 
 
 def _graph_settings(
@@ -84,7 +85,8 @@ def _graph_settings(
         return (benchmark, reduce(_over, layers)) if layers else (None, {})
     if triples is None or not 0 < triples < SMALL:
         return None, {}
-    tree = reduce(_over, [part.graphs["small"] for part in reversed(chain) if "small" in part.graphs], {})
+    small: list[Tree] = [part.graphs["small"] for part in reversed(chain) if "small" in part.graphs]
+    tree = reduce(_over, small, Tree())
     if not tree:
         return None, {}
     sampling, training = dict(tree.get("sampling", {})), dict(tree.get("training", {}))

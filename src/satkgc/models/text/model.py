@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -82,9 +82,7 @@ class TextModel(VectorModel):
         tokens = self.query_tokens(questions)
         return self.towers.encode(self.towers.query, tokens, "encoding queries", progress)
 
-    def encode_entities(
-        self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False
-    ) -> Float32:
+    def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
         """Encoder_t's vectors.  # (n, dim)"""
         tokens = self.entity_tokens(entities, new)
         return self.towers.encode(self.towers.entity, tokens, "encoding entities", progress)
