@@ -59,7 +59,8 @@ def make_config(
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
     chain = _chain(recipe)
-    tree = merge(reduce(_over, (part.tree for part in reversed(chain))), {"recipe": recipe})
+    trees: list[Tree] = [part.tree for part in reversed(chain)]
+    tree = merge(reduce(_over, trees), {"recipe": recipe})
     applied, laid = _graph_settings(chain, benchmark, triples, overrides)
     if applied is not None:
         tree = merge(_over(_over(tree, laid), _user_tree(chain)), {"applied": applied})

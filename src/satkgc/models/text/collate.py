@@ -125,10 +125,8 @@ class Collate:
             heads, tails = np.where(parallel, -1, heads), np.where(parallel, -1, tails)
         if self.exact:
             inverse = np.roll(batch.relations, len(batch.triples))
-            return {"exclude": tails, "exclude_relation": batch.relations}, {
-                "exclude": heads,
-                "exclude_relation": inverse,
-            }
+            in_queries = {"exclude": tails, "exclude_relation": batch.relations}
+            return in_queries, {"exclude": heads, "exclude_relation": inverse}
         return {"exclude": tails}, {"exclude": heads}
 
     def _neighbour_dropout(self, batch: Batch) -> Any:

@@ -57,14 +57,14 @@ class LossConfig(Settings):
     self_negatives: bool = True
     """The query's own head is one more negative tail."""
     proximity: Literal["off", "paper", "authors"] = "off"
-    """Structural hardness β·ω (Eq. 4). "paper": ω = 1 / (d1 d2), for positives and negatives. "authors": their program's
-    ω = 1 / ((d_i + 2)(d_j + 2)), for negatives alone."""
+    """Structural hardness β·ω (Eq. 4). "paper": ω = 1 / (d1 d2), for positives and negatives. "authors": as in
+    their program, ω = 1 / ((d_i + 2)(d_j + 2)), for negatives alone."""
     beta: float = Field(default=1e-4, ge=-10, le=10)
     """β at the start; it is trained."""
     frequency: bool = False
     """Weigh a sample's loss by ψ = log(degree + 1) of its answer (Eq. 5)."""
     logit_adjustment: float = Field(default=0.0, ge=0, le=2)
-    """Logit adjustment (logQ correction): take so many times log(how often a tail answers in training) off its logit."""
+    """Logit adjustment (logQ correction): so many times log(how often a tail answers in training) off its logit."""
 
 
 class TextModelConfig(Settings):

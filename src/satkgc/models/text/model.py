@@ -28,7 +28,7 @@ MakeLoss = Callable[[LossConfig, KnowledgeGraph], nn.Module]
 
 
 class TextModel(VectorModel):
-    """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4). Both read words, so that it can be asked about
+    """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4). Both read words, so it can be asked about
     entities that the graph never had."""
 
     Config = TextModelConfig
