@@ -70,6 +70,23 @@ def test_what_does_not_match_its_checksum_is_thrown_away(tmp_path: Path) -> None
     assert not [path for path in tmp_path.iterdir() if path.suffix != ".version"]
 
 
+def test_a_file_that_is_there_must_match_its_checksum_too(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(DATA)
+    assert fetch("http://nowhere.invalid/f", tmp_path / "f", SHA256) == tmp_path / "f"
+    (tmp_path / "f").write_bytes(DATA[:-1])
+    with pytest.raises(SatkgcError, match="f: not the published file: its checksum differs; remove it"):
+        fetch("http://nowhere.invalid/f", tmp_path / "f", SHA256)
+    assert (tmp_path / "f").exists()  # it may be somebody's own
+
+
+def test_a_checksum_may_be_the_name_that_git_gives_to_a_content(tmp_path: Path) -> None:
+    """As `git hash-object` prints it."""
+    (tmp_path / "f").write_bytes(b"hello\n")
+    fetch("http://nowhere.invalid/f", tmp_path / "f", "ce013625030ba8dba906f756967f9e9ca394464a")
+    with pytest.raises(SatkgcError, match="its checksum differs"):
+        fetch("http://nowhere.invalid/f", tmp_path / "f", "ce013625030ba8dba906f756967f9e9ca394464b")
+
+
 def test_what_is_not_there_is_said_at_once(tmp_path: Path) -> None:
     with serving(Site({})) as site, pytest.raises(SatkgcError, match="the server answered 404"):
         fetch(f"{site.url}/f", tmp_path / "f")

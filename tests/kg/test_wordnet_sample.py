@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.leaks import SplitLeaks, find_leaks
-from satkgc.kg.readers import read
+from satkgc.kg.inspect import SplitLeaks, find_leaks
+from satkgc.kg.readers import read_graph
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "satkgc" / "kg" / "data" / "wordnet-sample"
@@ -22,7 +22,7 @@ WORDNET = Path("/usr/share/wordnet")
 
 @pytest.fixture(scope="module")
 def sample() -> KnowledgeGraph:
-    return read(FOLDER)
+    return read_graph(FOLDER)
 
 
 @pytest.mark.skipif(not (WORDNET / "cntlist.rev").is_file(), reason="WordNet 3.0 (wordnet-base) is not installed")

@@ -15,9 +15,7 @@ from safetensors.numpy import load_file, save_file
 from satkgc.arrays import Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
-from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import as_indices
-from satkgc.kg.vocabulary import Vocabulary
+from satkgc.kg import KnowledgeGraph, Vocabulary, as_indices
 from satkgc.progress import progress_bar
 from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph, binary
+from satkgc.kg import KnowledgeGraph, is_graph_folder
 from satkgc.models.text import Towers
 from satkgc.processes import Ranks
 from satkgc.text import Texts
@@ -147,7 +147,7 @@ def _begun(folder: Path) -> Run | None:
 def _refuse_foreign(folder: Path) -> None:
     """Files of somebody else's are not written over; what a start that was killed has left is ours."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if binary.is_folder(folder):
+    if is_graph_folder(folder):
         raise SatkgcError("this folder holds a graph", where=folder, remedy="choose another --out")
     ours = {"graph"} if ".lock" in names else set()  # the lock is the first that a start writes
     foreign = sorted(names & WRITTEN - ours)
