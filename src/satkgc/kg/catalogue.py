@@ -225,7 +225,7 @@ _FREEBASE = _published(
         "valid.txt": "749cbe9d923bac7b9354da5614ecfed2e0220256d442c3e04a6b303db1f273d9",
         "test.txt": "e2e35e8e6113de220140b6f44dc71a5207b0fc6872d575e874aefe13259b655b",
         "FB15k_mid2name.txt": "4da94b8059a83bc7e08c832f573d34221d38e85030576e332a0d0e9726d13d73",
-        "FB15k_mid2description.txt": "19f934ef5e3a52977a003ec79f8cb824502f3b5b",
+        "FB15k_mid2description.txt": "19f934ef5e3a52977a003ec79f8cb824502f3b5b",  # as git names it
     },
 )
 _FREEBASE_N = _published(
