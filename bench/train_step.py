@@ -35,7 +35,7 @@ import torch
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.text import EncoderConfig, Objective, ObjectiveConfig, Relations, Towers
 from satkgc.models.text.backbone import load_tokenizer
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.sampling import Batch, Stream, make_sampler
 from satkgc.text import Texts
 from satkgc.training.collate import Collate, Samples
@@ -144,7 +144,7 @@ class Variant:
         self.towers = Towers.create(encoder).to(self.device).train()
         self.objective = Objective(config.objective).to(self.device)
         self.optimizer = make_optimizer(self.towers, self.objective, config.training)
-        self.ranks = Ranks(device=self.device)
+        self.ranks = Processes(device=self.device)
         self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         chunk = options.chunk_tokens if name == "chunked" else None
         self.collate = Collate(kg, texts, config.objective, self.towers.pack, chunk, self.ranks)

@@ -8,7 +8,7 @@ import torch
 
 from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.models.text import EncoderConfig, Objective, ObjectiveConfig, Towers
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.sampling import SamplingConfig, make_sampler
 from satkgc.text import TextConfig, Texts
 from satkgc.training.collate import Collate, Samples
@@ -49,11 +49,13 @@ class Task:
 
         self.batch = self.sampler.draw(0)
 
-    def samples(self, chunk_tokens: int | None = None, ranks: Ranks | None = None) -> Samples:
+    def samples(self, chunk_tokens: int | None = None, ranks: Processes | None = None) -> Samples:
         """The samples of the first step."""
         return Collate(self.kg, self.texts, self.config, self.towers.pack, chunk_tokens, ranks)(self.batch)
 
-    def step(self, samples: Samples | None = None, chunk_tokens: int | None = None, ranks: Ranks | None = None, **how):
+    def step(
+        self, samples: Samples | None = None, chunk_tokens: int | None = None, ranks: Processes | None = None, **how
+    ):
         """The loss and all gradients of the first step, which are then cleared."""
         samples = samples or self.samples(chunk_tokens, ranks)
         how = {"seed": 7, "keep": chunk_tokens is None, "ranks": ranks} | how

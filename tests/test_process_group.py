@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from satkgc.errors import SatkgcError
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 
 
 def test_alone_everything_is_ones_own():
-    ranks = Ranks()
+    ranks = Processes()
     mine = torch.randn(3, 2)
     assert ranks.first
     assert ranks.gather(mine, [3]) is mine
@@ -24,11 +24,11 @@ def test_alone_everything_is_ones_own():
 
 def test_devices(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert Ranks.join("auto").device == Ranks.join("cpu").device == torch.device("cpu")
+    assert Processes.join("auto").device == Processes.join("cpu").device == torch.device("cpu")
     with pytest.raises(SatkgcError, match=r"the device is 'cuda:0', and no GPU was found"):
-        Ranks.join("cuda")
+        Processes.join("cuda")
     with pytest.raises(SatkgcError, match=r"unknown device 'toaster'; set it to auto, cpu or cuda"):
-        Ranks.join("toaster")
+        Processes.join("toaster")
 
 
 @pytest.mark.parametrize("device", ["auto", "cuda"])
@@ -38,12 +38,12 @@ def test_each_process_has_a_gpu_of_its_own(device, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     # There is no GPU to choose here, but torch's own reading of what it is given runs.
     monkeypatch.setattr(torch.cuda, "set_device", lambda one: chosen.append(torch.cuda._utils._get_device_index(one)))
-    assert Ranks.join(device).device == torch.device("cuda:0")
+    assert Processes.join(device).device == torch.device("cuda:0")
     monkeypatch.setenv("LOCAL_RANK", "3")
-    assert Ranks.join(device).device == torch.device("cuda:3")
-    assert Ranks.join("cuda:1").device == torch.device("cuda:1")
+    assert Processes.join(device).device == torch.device("cuda:3")
+    assert Processes.join("cuda:1").device == torch.device("cuda:1")
     assert chosen == [0, 3, 1]
     with pytest.raises(SatkgcError, match=r"the device is 'cuda:4', and there are 4 GPUs; choose a lower number"):
-        Ranks.join("cuda:4")
+        Processes.join("cuda:4")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)  # a launcher may show each process its own alone
-    assert Ranks.join(device).device == torch.device("cuda:0")
+    assert Processes.join(device).device == torch.device("cuda:0")

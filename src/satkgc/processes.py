@@ -35,7 +35,7 @@ def find_device(name: str) -> torch.device:
 
 
 @dataclass(frozen=True)
-class Ranks:
+class Processes:
     """This process among those that `torchrun` started; alone, every method returns what it was given."""
 
     rank: int = 0
@@ -43,7 +43,7 @@ class Ranks:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @classmethod
-    def join(cls, device: str) -> Ranks:
+    def join(cls, device: str) -> Processes:
         """Find this process's device and, under torchrun, the other processes."""
         world, found = int(os.environ.get("WORLD_SIZE", 1)), find_device(device)
         if found.type == "cuda":

@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 from safetensors.torch import load_file, save_file
-from tasks import Task, assert_same
 
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
+from tasks import Task, assert_same
 
 
 def plainly(task):
@@ -56,10 +56,10 @@ def one_rank(rank, world, address, backbone, folder):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", f"file://{address}", rank=rank, world_size=world)
     for dropout, chunk_tokens in CASES:
-        found = Task(backbone, dropout=dropout).step(chunk_tokens=chunk_tokens, ranks=Ranks(rank, world))
+        found = Task(backbone, dropout=dropout).step(chunk_tokens=chunk_tokens, ranks=Processes(rank, world))
         save_file(found, f"{folder}/{rank}-{chunk_tokens}.safetensors")
-    assert Ranks(rank, world).any(rank == 1)
-    assert not Ranks(rank, world).any(False)
+    assert Processes(rank, world).any(rank == 1)
+    assert not Processes(rank, world).any(False)
     torch.distributed.destroy_process_group()
 
 
@@ -67,7 +67,7 @@ def test_two_ranks_compute_what_one_computes(tiny_backbone, tmp_path):
     mp.spawn(one_rank, (2, str(tmp_path / "store"), tiny_backbone, tmp_path), nprocs=2)
     for dropout, chunk_tokens in CASES:
         task = Task(tiny_backbone, dropout=dropout)
-        (one,), two = task.samples(chunk_tokens).chunks, task.samples(chunk_tokens, Ranks(0, 2)).chunks
+        (one,), two = task.samples(chunk_tokens).chunks, task.samples(chunk_tokens, Processes(0, 2)).chunks
         assert chunk_tokens is None or len(one) == len(two[0]) + len(two[1]) > 4
         wanted = task.step(chunk_tokens=chunk_tokens)
         for rank in range(2):

@@ -18,7 +18,8 @@ import pytest
 import torch
 from filelock import FileLock
 from safetensors.torch import load_file
-from tasks import small_graph
+from satkgc.training.step import backward
+from satkgc.training.validate import Validation
 from typer.testing import CliRunner
 
 import satkgc
@@ -27,13 +28,12 @@ from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.kg import Vocabulary
 from satkgc.models.text import Objective, Towers
-from satkgc.processes import Ranks
+from satkgc.processes import Processes
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
-from satkgc.training.step import backward
 from satkgc.training.trainer import WRITTEN, train_or_stop
-from satkgc.training.validate import Validation
+from tasks import small_graph
 
 
 @pytest.fixture(scope="module")
@@ -213,9 +213,9 @@ def test_only_one_process_trains_a_run(settings, tmp_path):
 def test_a_run_that_another_process_began_meanwhile_is_not_overwritten(settings, run, tmp_path, monkeypatch):
     def join(device):  # the other one comes, trains and goes between our first look and our lock
         shutil.copytree(run.folder, tmp_path / "run")
-        return Ranks.join(device)
+        return Processes.join(device)
 
-    monkeypatch.setattr(trainer, "Ranks", SimpleNamespace(join=join))
+    monkeypatch.setattr(trainer, "Processes", SimpleNamespace(join=join))
     with pytest.raises(SatkgcError, match="there is a run here already"):
         train(small_graph(), out=tmp_path / "run", overrides=settings)
     assert Run.load(tmp_path / "run").finished

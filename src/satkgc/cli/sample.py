@@ -39,9 +39,6 @@ def sample(
     epoch_rule: Annotated[
         str, typer.Option(help="Steps of an epoch: paper, |T|/|B|, or authors, twice as many.")
     ] = "paper",
-    distances: Annotated[
-        str, typer.Option(help="graph (exact), subgraph (inside the walk's), pairs or none.")
-    ] = "graph",
     seed: Annotated[int, typer.Option(help="The same seed draws the same batches.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the visits into this picture.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -60,7 +57,7 @@ def sample(
     from rich.progress import track
 
     from satkgc.kg import KnowledgeGraph
-    from satkgc.sampling import SamplingConfig, make_sampler
+    from satkgc.sampling import Needs, SamplingConfig, make_sampler
     from satkgc.sampling.figure import plot_occurrences
     from satkgc.sampling.occurrences import Occurrences
 
@@ -77,7 +74,6 @@ def sample(
             pick=pick,  # type: ignore[arg-type]
             random_share=random_share,
             epoch_rule=epoch_rule,  # type: ignore[arg-type]
-            distances=distances,  # type: ignore[arg-type]
         )
         for name in sampler or ["brwr"]
     }
@@ -85,9 +81,9 @@ def sample(
     errors = Console(stderr=True)
     found: dict[str, Occurrences] = {}
     for name, config in configs.items():
-        made = make_sampler(kg, config, seed)
+        made = make_sampler(kg, config, seed, Needs(hops=True))
         made.draw(0)  # compiled and in memory before the clock runs
-        made = make_sampler(kg, config, seed)
+        made = make_sampler(kg, config, seed, Needs(hops=True))
         count = steps or made.steps_per_epoch
         todo = track(range(count), f"{name}: drawing", console=errors, disable=not errors.is_terminal, transient=True)
         found[name] = Occurrences.count(made, todo)

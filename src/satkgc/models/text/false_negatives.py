@@ -1,4 +1,4 @@
-"""False negatives: in-batch tails that are right answers too, found on the prefetch thread by compiled code."""
+"""False negatives: in-batch tails that are right answers too, listed on the prefetch thread by compiled code."""
 
 from __future__ import annotations
 
@@ -29,18 +29,12 @@ def known_pairs(
     )
 
 
-def answer_pairs(tails: Int32) -> tuple[Int32, Int32]:
-    """Rows and columns of different samples that have the same tail."""
-    order = np.argsort(tails, kind="stable").astype(np.int32)
-    return _answer_pairs(order, tails[order])
-
-
 @njit(cache=True, nogil=True)
-def _bisect(values, low, high, wanted):  # type: ignore[no-untyped-def]
-    """The first place in values[low:high], ascending, whose value is not below `wanted`."""
+def _bisect(values, low, high, value):  # type: ignore[no-untyped-def]
+    """The first place in values[low:high], ascending, whose value is not below `value`."""
     while low < high:
         middle = (low + high) // 2
-        if values[middle] < wanted:
+        if values[middle] < value:
             low = middle + 1
         else:
             high = middle
@@ -59,7 +53,7 @@ def _twice(array):  # type: ignore[no-untyped-def]
 def _known_pairs(by_head, by_tail, heads, directed, order, tails, num_relations):  # type: ignore[no-untyped-def]
     rows = np.empty(4 * len(heads) + 4, np.int32)
     columns = np.empty_like(rows)
-    found = 0
+    count = 0
     for row in range(len(heads)):
         relation = directed[row]
         ptr, relations, answers = by_head if relation < num_relations else by_tail
@@ -73,32 +67,14 @@ def _known_pairs(by_head, by_tail, heads, directed, order, tails, num_relations)
         while a < last and b < len(tails):
             if answers[a] == tails[b]:
                 if order[b] != row:
-                    if found == len(rows):
+                    if count == len(rows):
                         rows, columns = _twice(rows), _twice(columns)
-                    rows[found] = row
-                    columns[found] = order[b]
-                    found += 1
+                    rows[count] = row
+                    columns[count] = order[b]
+                    count += 1
                 b += 1  # the next tail may be the same entity
             elif answers[a] < tails[b]:
                 a = a + 1 if few_answers else _bisect(answers, a, last, tails[b])
             else:
                 b = _bisect(tails, b, len(tails), answers[a]) if few_answers else b + 1
-    return rows[:found].copy(), columns[:found].copy()
-
-
-@njit(cache=True, nogil=True)
-def _answer_pairs(order, tails):  # type: ignore[no-untyped-def]
-    rows = np.empty(len(order) + 4, np.int32)
-    columns = np.empty_like(rows)
-    found = 0
-    start = 0
-    for i in range(len(tails)):
-        if tails[i] != tails[start]:
-            start = i
-        for j in range(start, i):
-            if found + 2 > len(rows):
-                rows, columns = _twice(rows), _twice(columns)
-            rows[found], columns[found] = order[i], order[j]
-            rows[found + 1], columns[found + 1] = order[j], order[i]
-            found += 2
-    return rows[:found].copy(), columns[:found].copy()
+    return rows[:count].copy(), columns[:count].copy()

@@ -1,0 +1,200 @@
+"""What a model is: something that scores how well entities answer questions."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from satkgc.arrays import Float32, Int32
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.processes import Processes
+from satkgc.sampling import Batch, Needs
+from satkgc.settings import Settings
+
+Metrics = dict[str, Tensor]  # named numbers of a step, tensors of shape (): reading one makes the host wait for the GPU
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One triple of a new entity, seen from it."""
+
+    relation: int  # directed: r where the new entity is the head, r + R where it is the tail
+    entity: int
+    name: str  # of that entity
+
+
+@dataclass(frozen=True)
+class NewEntityText:
+    """An entity that the graph does not have, in words, and what is known of it."""
+
+    name: str
+    description: str = ""
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Pairs (entity, directed relation): which entities stand across? The relation r + R asks for the heads of r.
+
+    An entity E + i, beyond the graph's E, is the i-th of `new`.
+    """
+
+    entities: Int32  # (Q,)
+    relations: Int32  # (Q,) directed
+    new: Sequence[NewEntityText] = ()
+
+    def __len__(self) -> int:
+        return len(self.entities)
+
+    def select(self, rows: Any) -> Questions:
+        """Some of them."""
+        return Questions(self.entities[rows], self.relations[rows], self.new)
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """What a training step depends on besides its batch."""
+
+    seed: int = 0
+    precision: torch.dtype = torch.float32  # of matrix products; weights are float32
+    processes: Processes = field(default_factory=Processes)
+
+    def autocast(self) -> Any:
+        """The precision as a context."""
+        if self.precision == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.processes.device.type, self.precision)
+
+
+class Model(nn.Module, ABC):
+    """Scores how well entities answer questions. A new kind of model is one file, and one line in `MODELS`.
+
+    To write one: a settings class, the parameters in `__init__`, `loss`, `score`. That is enough to train, validate,
+    evaluate, complete, propose and serve it. Its parameters are saved as safetensors by their names. What else it has
+    belongs into `save` and `load`. What needs other inputs than ids adds them in `collate`, on a prefetch thread.
+
+    A model belongs to one graph: entities and relations are the graph's own numbers. Directed relations run to 2R, the
+    inverse of r being r + R, so that one method answers for tails and heads.
+    """
+
+    Config: ClassVar[type[Settings]]
+    needs: Needs = Needs()  # what batches must carry besides ids
+    reads_text: ClassVar[bool] = False  # whether it can be asked about a NewEntityText
+
+    def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
+        super().__init__()
+        self.kg = kg
+        self.config: Any = config
+
+    @abstractmethod
+    def loss(self, batch: Any) -> tuple[Tensor, Metrics]:
+        """The loss of a collated batch, a tensor of shape (), and named numbers for the log and the display."""
+
+    @abstractmethod
+    def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
+        """How well entities answer, higher is better, float32, without gradients.
+
+        Without candidates of all entities, (Q, E); else of each question's own, (Q, K).
+        """
+
+    def collate(self, batch: Batch) -> Any:
+        """What `loss` takes of a sampler's batch. It runs ahead on other threads and must not change the model."""
+        return batch
+
+    def prepare_training(self, context: StepContext) -> None:
+        """Called once before the first batch is collated, with what all steps share."""
+
+    def backward(self, batch: Any, context: StepContext) -> Metrics:
+        """Add the gradients of the batch's loss to the parameters, on every process the same; "loss" and the metrics.
+
+        A model whose batch is too large for one graph of gradients replaces this. The default has every process compute
+        the whole batch, which is right for small models.
+        """
+        torch.manual_seed(step_seed(context.seed, batch.step))
+        with context.autocast():
+            loss, metrics = self.loss(batch)
+        check_loss(loss, type(self).__qualname__)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return {"loss": loss.detach(), **metrics}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    def save(self, folder: Path) -> None:
+        """Write the parameters into a folder; the caller makes it atomic by writing to a sibling first."""
+        from safetensors.torch import save_file
+
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
+        save_file(tensors, folder / "model.safetensors")
+
+    @classmethod
+    def load(cls, folder: Path, kg: KnowledgeGraph, config: Settings, device: torch.device | str = "cpu") -> Self:
+        """Open what `save` wrote."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        model = cls(kg, config)
+        try:
+            model.load_state_dict(load_file(folder / "model.safetensors"))
+        except (OSError, SafetensorError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise SatkgcError(f"cannot open the model: {reason}", where=folder, remedy="copy the run again") from error
+        return model.to(device).eval()
+
+
+class VectorModel(Model):
+    """A model whose scores are inner products of question and entity vectors of length one: it gets the index."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """The width of the vectors."""
+
+    @abstractmethod
+    def encode_questions(self, questions: Questions, *, progress: bool = False) -> Float32:
+        """Vectors of questions, of length one.  # (Q, dim)"""
+
+    @abstractmethod
+    def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
+        """Vectors of entities, of length one; entity E + i is the i-th of `new`.  # (n, dim)"""
+
+    def frozen(self) -> Self:
+        """A copy with the weights as they are now: what a sampler that reads the model's vectors asks."""
+        return copy.deepcopy(self, {id(self.kg): self.kg}).eval()
+
+    def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
+        """Inner products."""
+        queries = torch.from_numpy(self.encode_questions(questions))  # (Q, dim)
+        if candidates is None:
+            everyone = np.arange(self.kg.num_entities, dtype=np.int32)
+            return queries @ torch.from_numpy(self.encode_entities(everyone)).T
+        entities, place = np.unique(candidates, return_inverse=True)
+        vectors = torch.from_numpy(self.encode_entities(entities.astype(np.int32)))
+        rows = torch.from_numpy(place.reshape(candidates.shape))
+        return torch.einsum("qd,qkd->qk", queries, vectors[rows])
+
+
+def step_seed(*words: int) -> int:
+    """A seed from several numbers: random numbers depend on them alone, so that a resumed run draws the same."""
+    return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0])
+
+
+def check_loss(loss: Any, name: str) -> None:
+    """Refuse what cannot be trained on, by the name of the loss that gave it."""
+    if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
+        value = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
+        remedy = "return one number, a tensor of shape () that depends on the parameters"
+        raise SatkgcError(f"the loss {name} gave {value}", remedy=remedy)

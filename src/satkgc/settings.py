@@ -1,0 +1,189 @@
+"""Typed settings: pydantic models whose refusals are one line, with the setting's full name and what it takes."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from satkgc.errors import SatkgcError
+
+Tree = dict[str, Any]  # settings as a recipe has them: tables within tables
+
+SIMILARITY = 0.75  # how much a name must look like a setting to be suggested
+
+
+class Settings(BaseModel):
+    """Settings of one part of the system: frozen, checked, with every default explained beside it.
+
+    A rule that annotations cannot say is a pydantic validator that raises ValueError("what to do").
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+    section: ClassVar[str] = ""  # where they stand in a recipe: "sampling" for [sampling]
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**{name: _plain(value) for name, value in values.items()})
+        except ValidationError as error:
+            raise _refusal(type(self), error.errors()[0]) from None
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some settings changed, checked like a new one."""
+        return type(self)(**{**dict(self), **changes})
+
+
+Kind = TypeVar("Kind", bound=Settings)
+
+
+def build(kind: type[Kind], tree: Mapping[str, Any], *, where: object = None, aliases: Mapping[str, str]) -> Kind:
+    """Make settings of plain values. An unknown name is answered with the one that may be meant: one that looks like
+    it, or the one that `aliases` has for what other programs call it."""
+    known = names_of(kind)
+    for name in flatten(tree):
+        if name not in known and not any(setting.startswith(f"{name}.") for setting in known):
+            raise unknown_setting(name, known, aliases, where)
+    try:
+        return kind(**tree)
+    except SatkgcError as error:
+        raise SatkgcError(error.what, where=where or error.where, remedy=error.remedy) from None
+
+
+def names_of(kind: type[Settings], prefix: str = "") -> dict[str, Any]:
+    """Every setting by its dotted name, with its annotation."""
+    names: dict[str, Any] = {}
+    for name, field in kind.model_fields.items():
+        tables = [option for option in _options(field.annotation) if _is_settings(option)]
+        for table in tables:
+            names |= names_of(table, f"{prefix}{name}.")
+        if not tables:
+            names[f"{prefix}{name}"] = field.annotation
+    return names
+
+
+def parse(kind: type[Settings], overrides: Mapping[str, Any], aliases: Mapping[str, str]) -> Tree:
+    """Turn `{"a.b": "value"}` into `{"a": {"b": value}}`, reading text by the type of its setting."""
+    known = names_of(kind)
+    tree: Tree = {}
+    for name, value in overrides.items():
+        if name not in known:
+            raise unknown_setting(name, known, aliases)
+        branch = tree
+        *path, last = name.split(".")
+        for part in path:
+            branch = branch.setdefault(part, {})
+        branch[last] = _read(value, known[name]) if isinstance(value, str) else value
+    return tree
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Both trees as one; where both set a value, the upper one counts."""
+    result = dict(below)
+    for name, value in above.items():
+        old = result.get(name)
+        result[name] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree's values by their dotted names."""
+    values: dict[str, Any] = {}
+    for name, value in tree.items():
+        values |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return values
+
+
+def unknown_setting(name: str, known: Iterable[str], aliases: Mapping[str, str], where: object = None) -> SatkgcError:
+    """Which of the known settings is meant, where that is plain: the last parts of the names are compared."""
+    known = list(known)
+    tables = {".".join(setting.split(".")[: i + 1]) for setting in known for i in range(setting.count("."))}
+    leaf = _leaf(name)
+    near = difflib.get_close_matches(leaf, sorted({_leaf(k) for k in [*known, *tables]}), n=1, cutoff=SIMILARITY)
+    meant = [k for k in known if k == aliases.get(leaf)] or [k for k in [*known, *sorted(tables)] if _leaf(k) in near]
+    best = difflib.get_close_matches(name, meant, n=1, cutoff=0)
+    remedy = f"did you mean {best[0]}?" if best else "`satkgc train KG --show` lists them all"
+    return SatkgcError(f"unknown setting {name}", where=where, remedy=remedy)
+
+
+def _refusal(kind: type[Settings], error: ErrorDetails) -> SatkgcError:
+    """A pydantic error as one line: the setting, its value, and what it takes."""
+    if not error[
+        "loc"
+    ]:  # a validator of the whole, whose message says what is wrong and, after a semicolon, what to do
+        what, _, remedy = error["msg"].removeprefix("Value error, ").partition("; ")
+        return SatkgcError(what, remedy=remedy or None)
+    field = str(error["loc"][0])
+    name = f"{kind.section}.{field}" if kind.section else field
+    if error["type"] == "extra_forbidden":
+        return unknown_setting(name, names_of(kind, f"{kind.section}." if kind.section else ""), {})
+    what = f"{name} is {error['input']!r}"
+    if error["type"] == "value_error":
+        return SatkgcError(what, remedy=error["msg"].removeprefix("Value error, "))
+    limits = _limits(kind.model_fields[field].metadata)
+    if error["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
+        return SatkgcError(what, remedy=f"set it to {limits}")
+    expected = " or ".join(_describe(option) for option in _options(kind.model_fields[field].annotation))
+    return SatkgcError(what, remedy=f"it takes {expected}{f', {limits}' if limits else ''}")
+
+
+def _limits(metadata: Iterable[Any]) -> str:
+    """The bounds of a number in words."""
+    words = {"gt": "more than {}", "ge": "{} or more", "lt": "less than {}", "le": "at most {}"}
+    bounds = {name: getattr(part, name) for part in metadata for name in words if getattr(part, name, None) is not None}
+    return " and ".join(words[name].format(f"{bounds[name]:g}") for name in words if name in bounds)
+
+
+def _plain(value: Any) -> Any:
+    """A value as recipes mean it: numpy's scalars are numbers, and "none" is None, since TOML has no null."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return None if isinstance(value, str) and value.lower() == "none" else value
+
+
+def _options(annotation: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, or the one type."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+
+
+def _is_settings(option: Any) -> bool:
+    return isinstance(option, type) and issubclass(option, Settings)
+
+
+def _read(text: str, annotation: Any) -> Any:
+    """Text as the type that a setting has; what it cannot be read as stays text, to be refused by its name."""
+    for option in _options(annotation):
+        if option is type(None) and text.lower() == "none":
+            return None
+        if option is bool and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if option in (int, float):
+            try:
+                return option(text)
+            except ValueError:
+                continue
+    return text
+
+
+def _describe(option: Any) -> str:
+    if get_origin(option) is Literal:
+        return "one of " + ", ".join(map(str, get_args(option)))
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"}
+    return names.get(option, "a table of settings")
+
+
+def _leaf(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
