@@ -52,19 +52,19 @@ def test_every_published_form_is_downloaded_and_understood(form: Published, site
     assert {graph.relations.id(i): graph.relations.name(i) for i in range(graph.num_relations)} == form.relations
     held_out = {split: {graph.entities.id(i) for i in members} for split, members in graph.split_entities.items()}
     assert held_out == form.held_out
-    assert sorted(path for path, _ in site.asked) == sorted(f"/{form.entry}/{name}" for name in form.files)
+    assert sorted(path for path, _ in site.requests) == sorted(f"/{form.entry}/{name}" for name in form.files)
 
 
 def test_a_graph_once_read_is_mapped_from_the_cache(site: Site, cache: Path) -> None:
     entry = entry_of(FORMS[0], site.url)
     load_entry(entry)
-    asked = len(site.asked)
+    before = len(site.requests)
     for path in (cache / "downloads" / "WN18RR").iterdir():  # no longer needed
         path.unlink()
     again = load_entry(entry)
     assert again.path is not None
     assert again.path.parent == cache / "graphs"
-    assert len(site.asked) == asked
+    assert len(site.requests) == before
     assert entry_location(entry) == "cached"
     assert sorted(path.name for path in cache.iterdir()) == ["downloads", "graphs"]
 

@@ -46,16 +46,16 @@ def test_figures_are_those_of_networkx_and_scipy(graph: KnowledgeGraph) -> None:
     assert figures["description_words"]["max"] == max(words, default=0)
     assert figures["description_words"]["mean"] == pytest.approx(np.mean(words) if words else 0)
     triples = np.concatenate([graph.train, graph.valid, graph.test])[:, 1].tolist()
-    found = {relation["id"]: relation["triples"] for relation in figures["relation_triples"]}
-    assert found == {graph.relations.id(r): triples.count(r) for r in range(graph.num_relations)}
-    assert list(found.values()) == sorted(found.values(), reverse=True)
+    counts = {relation["id"]: relation["triples"] for relation in figures["relation_triples"]}
+    assert counts == {graph.relations.id(r): triples.count(r) for r in range(graph.num_relations)}
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
     assert figures["held_out_entities"] == {split: len(members) for split, members in graph.split_entities.items()}
 
 
 @settings(max_examples=25)
 @given(graphs())
 def test_categories_follow_the_rule_of_one_and_a_half(graph: KnowledgeGraph) -> None:
-    found = relation_categories(graph)
+    categories = relation_categories(graph)
     for relation in range(graph.num_relations):
         tails, heads = defaultdict(set), defaultdict(set)
         for h, r, t in graph.train.tolist():
@@ -63,11 +63,11 @@ def test_categories_follow_the_rule_of_one_and_a_half(graph: KnowledgeGraph) -> 
                 tails[h].add(t)
                 heads[t].add(h)
         if not tails:
-            assert found[relation] == len(CATEGORIES)
+            assert categories[relation] == len(CATEGORIES)
             continue
         many_heads = np.mean([len(answers) for answers in heads.values()]) >= 1.5
         many_tails = np.mean([len(answers) for answers in tails.values()]) >= 1.5
-        assert CATEGORIES[found[relation]] == f"{'N' if many_heads else '1'}-{'N' if many_tails else '1'}"
+        assert CATEGORIES[categories[relation]] == f"{'N' if many_heads else '1'}-{'N' if many_tails else '1'}"
     counts = inspect_graph(graph)["relation_categories"]
     assert sum(part["train"] for part in counts.values()) == len(graph.train)
 

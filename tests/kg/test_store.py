@@ -35,11 +35,11 @@ def sample(triples: int = 60) -> KnowledgeGraph:
 @settings(max_examples=25)
 @given(graphs())
 def test_a_graph_comes_back_as_it_was(graph: KnowledgeGraph) -> None:
-    with tempfile.TemporaryDirectory() as room:
-        opened = graph.save(Path(room) / "graph")
+    with tempfile.TemporaryDirectory() as folder:
+        opened = graph.save(Path(folder) / "graph")
         assert content(opened) == content(graph)
-        verify_graph(Path(room) / "graph")
-        assert os.listdir(room) == ["graph"]
+        verify_graph(Path(folder) / "graph")
+        assert os.listdir(folder) == ["graph"]
 
 
 def test_an_opened_graph_is_mapped_and_builds_nothing(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def test_the_script_makes_the_bundled_files() -> None:
     script = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = script  # its dataclass looks itself up
     spec.loader.exec_module(script)
-    made = {name: content.encode() for name, content in script.files(WORDNET)}
-    assert made == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    files = {name: content.encode() for name, content in script.files(WORDNET)}
+    assert files == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
 
 
 def test_train_is_connected_and_knows_everything(sample: KnowledgeGraph) -> None:

@@ -18,14 +18,14 @@ from satkgc.kg.readers import ReadOptions, read_graph
 @given(forms.sources())
 def test_folders_archives_and_tables_say_what_was_written(source: forms.Source) -> None:
     with tempfile.TemporaryDirectory() as place:
-        room = Path(place)
-        graphs = [read_graph(forms.folder(source, room / "folder"), ReadOptions(split="none"))]
+        folder = Path(place)
+        graphs = [read_graph(forms.folder(source, folder / "folder"), ReadOptions(split="none"))]
         graphs += [
-            read_graph(forms.tar(source, room / f"g.tar.{kind}"), ReadOptions(split="none")) for kind in ("gz", "xz")
+            read_graph(forms.tar(source, folder / f"g.tar.{kind}"), ReadOptions(split="none")) for kind in ("gz", "xz")
         ]
-        graphs.append(read_graph(forms.zipped(source, room / "g.zip"), ReadOptions(split="none")))
+        graphs.append(read_graph(forms.zipped(source, folder / "g.zip"), ReadOptions(split="none")))
         for ending in ("csv", "tsv", "parquet"):
-            paths = forms.tables(source, room, ending)
+            paths = forms.tables(source, folder, ending)
             options = ReadOptions(split="none", entities=paths["entities"], relations=paths["relations"])
             graphs.append(read_graph(paths["triples"], options))
         for graph in graphs:

@@ -18,17 +18,17 @@ TRIPLES = [(VASE, MADE, ANN), (VASE, TYPE, OBJECT), (VASE, SAME, "http://other.o
 SOURCE = forms.Source({"train": TRIPLES[:3], "valid": [], "test": TRIPLES[3:]}, {VASE: ("Vase", ""), ANN: ("Ann", "")})
 
 
-def written(form: str, room: Path) -> tuple[Path, dict[str, Path]]:
+def written(form: str, folder: Path) -> tuple[Path, dict[str, Path]]:
     """The source in a form, with tables beside it where it has any; two entities alone are listed."""
     SOURCE.relations = {MADE: "made by", TYPE: "is a", SAME: "same as"}
     if form == "folder":
-        return forms.folder(SOURCE, room / "g"), {}
+        return forms.folder(SOURCE, folder / "g"), {}
     if form == "zip":
-        return forms.zipped(SOURCE, room / "g.zip"), {}
+        return forms.zipped(SOURCE, folder / "g.zip"), {}
     if form == "nt":
-        (room / "g.nt").write_text(forms.nt(SOURCE))
-        return room / "g.nt", {}
-    tables = forms.tables(SOURCE, room, form)
+        (folder / "g.nt").write_text(forms.nt(SOURCE))
+        return folder / "g.nt", {}
+    tables = forms.tables(SOURCE, folder, form)
     return tables["triples"], {"entities": tables["entities"], "relations": tables["relations"]}
 
 

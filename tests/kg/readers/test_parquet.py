@@ -31,8 +31,8 @@ def table(path: Path, rows: list[tuple[str | None, ...]], rows_in_group: int = 2
 @given(forms.sources(), st.randoms(), st.booleans(), st.booleans())
 def test_both_ways_give_the_same_graph(source: forms.Source, random, listed: bool, divided: bool) -> None:
     with tempfile.TemporaryDirectory() as place:
-        room = Path(place)
-        paths = forms.tables(source, room, "parquet")
+        folder = Path(place)
+        paths = forms.tables(source, folder, "parquet")
         rows = [(*triple, split) for split, triples in source.splits.items() for triple in triples]
         random.shuffle(rows)
         table(paths["triples"], rows if divided else [row[:3] for row in rows], random.randint(1, 5))
@@ -72,9 +72,9 @@ def test_what_is_wrong_is_left_to_the_careful_way(tmp_path: Path, rows: list[tup
 
 def test_unlisted_relations_and_damaged_files_too(tmp_path: Path) -> None:
     path = table(tmp_path / "triples.parquet", [("a", "r", "b"), ("b", "s", "c")])
-    found = number_triples(path, COLUMNS, ENTITIES, pa.array(["s", "r"]))
-    assert found is not None
-    assert found[0]["train"].tolist() == [[0, 1, 1], [1, 0, 2]]
+    result = number_triples(path, COLUMNS, ENTITIES, pa.array(["s", "r"]))
+    assert result is not None
+    assert result[0]["train"].tolist() == [[0, 1, 1], [1, 0, 2]]
     assert number_triples(path, COLUMNS, ENTITIES, pa.array(["r"])) is None
     path.write_bytes(path.read_bytes()[:-7])
     assert number_triples(path, COLUMNS, ENTITIES, None) is None

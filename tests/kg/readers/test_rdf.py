@@ -83,7 +83,7 @@ def test_what_is_no_language_is_refused(language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("languages", "text", "told"),
+    ("languages", "text", "languages_there"),
     [
         ("it,es", ':a rdfs:label "A"@de, "B"@en-GB ; rdfs:comment "C"@de, "D"', "2 de, 1 en-gb, 1 without a language"),
         ("en", ':a rdfs:label "A"@de', "1 de"),
@@ -95,10 +95,14 @@ def test_what_is_no_language_is_refused(language: str) -> None:
         (",it", ':a rdfs:label "A"', None),
     ],
 )
-def test_languages_that_no_text_has_are_told(turtle, caplog, languages: str, text: str, told: str | None) -> None:  # type: ignore[no-untyped-def]
+def test_languages_that_no_text_has_are_told(
+    turtle, caplog, languages: str, text: str, languages_there: str | None
+) -> None:  # type: ignore[no-untyped-def]
     turtle(f"{text} .", languages=languages)
-    wanted = languages.replace(",", ", ")
-    assert caplog.messages == ([f"g: no name or description is in {wanted}; there are {told}"] if told else [])
+    chosen = languages.replace(",", ", ")
+    assert caplog.messages == (
+        [f"g: no name or description is in {chosen}; there are {languages_there}"] if languages_there else []
+    )
 
 
 def test_the_language_comes_before_the_predicate(turtle) -> None:  # type: ignore[no-untyped-def]

@@ -150,12 +150,12 @@ def test_only_an_unknown_id_is_taken_by_position(tmp_path: Path, caplog: pytest.
 def test_columns_taken_by_position_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "t.csv").write_text("drug,effect,disease\na,r,b\n")
     read_graph(tmp_path / "t.csv", ReadOptions(split="none"))
-    told = "columns taken by position: 'drug' as head, 'effect' as relation, 'disease' as tail"
-    assert caplog.messages == [f"{tmp_path / 't.csv'}: {told}; its first row counts as data"]
+    message = "columns taken by position: 'drug' as head, 'effect' as relation, 'disease' as tail"
+    assert caplog.messages == [f"{tmp_path / 't.csv'}: {message}; its first row counts as data"]
     caplog.clear()
     pq.write_table(pa.table({"drug": ["a"], "effect": ["r"], "disease": ["b"]}), tmp_path / "t.parquet")
     read_graph(tmp_path / "t.parquet", ReadOptions(split="none"))
-    assert caplog.messages == [f"{tmp_path / 't.parquet'}: {told}"]
+    assert caplog.messages == [f"{tmp_path / 't.parquet'}: {message}"]
     caplog.clear()
     read_graph(tmp_path / "t.csv", ReadOptions(split="none", head="0", relation="1", tail="2"))  # as was asked for
     assert caplog.messages == []
