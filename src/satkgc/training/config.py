@@ -19,35 +19,35 @@ class TrainingConfig(Settings):
 
     seed: int = 0
     """Of the batches, of dropout and of which triples are validated."""
-    epochs: float = Field(10.0, gt=0)
+    epochs: float = Field(default=10.0, gt=0)
     """Length of the run in epochs, as `sampling.epoch_rule` counts them."""
-    steps: int | None = Field(None, ge=1)
+    steps: int | None = Field(default=None, ge=1)
     """Length of the run in steps, instead of epochs."""
     learning_rate: float = 5e-5
     """Its peak; it rises over the warm-up and falls to zero on a straight line."""
-    warmup_steps: int = Field(400, ge=0)
+    warmup_steps: int = Field(default=400, ge=0)
     """Steps of warm-up; at most a tenth of the run, so that a short run is not all warm-up."""
-    weight_decay: float = Field(1e-4, ge=0, lt=1)
+    weight_decay: float = Field(default=1e-4, ge=0, lt=1)
     """AdamW's, on weight matrices only: not on biases, norms, or single numbers."""
-    clip: float = Field(10.0, gt=0)
+    clip: float = Field(default=10.0, gt=0)
     """Largest norm of the gradient."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the matrix products; weights are float32 always. auto: bfloat16 on a GPU, float32 on a CPU."""
-    validations: int = Field(10, ge=0)
+    validations: int = Field(default=10, ge=0)
     """How often, at equal distances and at the end, filtered MRR is taken on validation triples; 0: never."""
-    validation_triples: int = Field(2_000, ge=0)
+    validation_triples: int = Field(default=2_000, ge=0)
     """How many of them, always the same; 0: all."""
     select: Literal["best", "last"] = "best"
     """Which weights the run keeps: the best validated, or the last."""
-    checkpoint_minutes: float = Field(10.0, ge=0)
+    checkpoint_minutes: float = Field(default=10.0, ge=0)
     """Minutes between checkpoints; 0: after every step."""
-    max_minutes: float | None = Field(None, gt=0)
+    max_minutes: float | None = Field(default=None, gt=0)
     """Save and stop after so many minutes of this process; --resume goes on."""
     device: str = "auto"
     """auto: the GPU if there is one. Or cpu, cuda, cuda:1."""
-    workers: int = Field(1, ge=1)
+    workers: int = Field(default=1, ge=1)
     """Threads that prepare batches ahead."""
-    log_steps: int = Field(10, ge=1)
+    log_steps: int = Field(default=10, ge=1)
     """Steps between two lines of the log."""
     tracker: Literal["tensorboard", "trackio"] | None = None
     """Send the log there too, where it is installed."""

@@ -16,7 +16,7 @@ from satkgc.training.config import Config
 from satkgc.training.run_folder import RunFolder
 
 MakeSampler = Callable[[KnowledgeGraph, SamplingConfig, int, Needs, SamplingVectors | None], Sampler]
-MakeLoss = Callable[[LossConfig, KnowledgeGraph], Any]
+MakeLoss = Callable[[LossConfig, KnowledgeGraph], nn.Module]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Custom:
         if not issubclass(kind, TextModel):
             raise SatkgcError(f"a loss of one's own for model.kind {config.model.kind}", remedy="leave loss out")
         model = kind(kg, config.model, make_loss=self.loss)
-        if not isinstance(model.contrastive, nn.Module):
+        contrastive: Any = model.contrastive
+        if not isinstance(contrastive, nn.Module):
             what = f"{self.names()['loss']} makes no module"
             raise SatkgcError(what, remedy="extend torch.nn.Module, or satkgc.models.ContrastiveLoss")
         return model

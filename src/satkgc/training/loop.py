@@ -69,7 +69,7 @@ def run_loop(parts: Parts) -> str | None:
             for callback in parts.callbacks:
                 callback(state.step, model, batch, metrics)
 
-            # 3. What is due now? Processes agree on stopping, since none can go on alone; that costs, so not every step.
+            # 3. What is due now? Processes agree on stopping, since none can go on alone; it costs, so not every step.
             now = time.perf_counter()
             state.seconds, tick = state.seconds + now - tick, now
             finished, log_now = state.step == parts.steps, state.step % config.log_steps == 0

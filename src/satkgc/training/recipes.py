@@ -59,7 +59,8 @@ def make_config(
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
     chain = _chain(recipe)
-    tree = merge(reduce(_over, (part.tree for part in reversed(chain))), {"recipe": recipe})
+    trees: list[Tree] = [part.tree for part in reversed(chain)]
+    tree = merge(reduce(_over, trees), {"recipe": recipe})
     applied, laid = _graph_settings(chain, benchmark, triples, overrides)
     if applied is not None:
         tree = merge(_over(_over(tree, laid), _user_tree(chain)), {"applied": applied})
@@ -72,7 +73,8 @@ def user_settings(recipe: str) -> Tree:
 
 
 def _user_tree(chain: list[_Recipe]) -> Tree:
-    return reduce(_over, (part.tree for part in reversed(chain) if not part.packaged), {})
+    own: list[Tree] = [part.tree for part in reversed(chain) if not part.packaged]
+    return reduce(_over, own, Tree())
 
 
 def _graph_settings(
@@ -84,7 +86,8 @@ def _graph_settings(
         return (benchmark, reduce(_over, layers)) if layers else (None, {})
     if triples is None or not 0 < triples < SMALL:
         return None, {}
-    tree = reduce(_over, [part.graphs["small"] for part in reversed(chain) if "small" in part.graphs], {})
+    small: list[Tree] = [part.graphs["small"] for part in reversed(chain) if "small" in part.graphs]
+    tree = reduce(_over, small, Tree())
     if not tree:
         return None, {}
     sampling, training = dict(tree.get("sampling", {})), dict(tree.get("training", {}))
@@ -119,7 +122,7 @@ def _chain(name: str) -> list[_Recipe]:
     return chain
 
 
-def _over(below: Tree, above: Tree) -> Tree:
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     """Both as one, as `merge` does it; epochs above take the place of steps below."""
     length: Tree = {"training": {"steps": None}} if "epochs" in above.get("training", {}) else {}
     return merge(merge(below, length), above)

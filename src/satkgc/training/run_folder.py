@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from satkgc import files
+from satkgc import __version__, files
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
@@ -78,7 +78,7 @@ class RunFolder:
         kg.save(folder / "graph", overwrite=True)
         about = {
             "format": FORMAT,
-            "version": importlib.metadata.version("satkgc"),
+            "version": __version__,
             "commit": _commit(),
             "built_on": _built_on(),
             "source": source,

@@ -86,7 +86,7 @@ class State:
 def make_optimizer(model: Model, config: TrainingConfig) -> torch.optim.AdamW:
     """Fused AdamW over two groups: weight matrices, which decay; biases, norms and single numbers, which do not."""
     trained = [p for p in model.parameters() if p.requires_grad]
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": [p for p in trained if p.ndim >= 2]},
         {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
     ]
