@@ -86,7 +86,7 @@ def test_what_was_cleared_is_put_back_and_every_button_has_its_name(page) -> Non
     assert page.evaluate("document.activeElement.ariaLabel") == labels[1]
     page.locator("#collection-clear").click()
     assert page.locator("#count").text_content() == "0"
-    page.get_by_role("button", name="Put 2 back").click()
+    page.get_by_role("button", name="Restore 2").click()
     assert page.locator("#collection-list button").evaluate_all("all => all.map(b => b.ariaLabel)") == labels[1:]
     assert page.locator("#collection-clear").text_content() == "Clear"
 

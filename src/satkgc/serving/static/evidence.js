@@ -61,12 +61,12 @@ function similar({ similar }, triple) {
   const one = (s) =>
     el("li", {}, statement({ head: { name: s.head_name }, relation: triple.relation, tail: { name: s.tail_name } }),
       el("span", { class: "muted number", title: "cosine of the two heads" }, s.similarity.toFixed(2)));
-  return part("Closest known statements", "of this relation, by how much their heads are alike",
+  return part("Closest known statements", "of this relation, by the similarity of their heads",
     el("ol", { class: "similar" }, ...similar.map(one)));
 }
 
 function path({ path }) {
-  if (!path?.length) return part("Shortest path", "Nothing in the training graph joins the two.");
+  if (!path?.length) return part("Shortest path", "No path in the training graph connects the two.");
   const stop = (name) => el("span", { class: "stop" }, readable(name));
   const step = (s) => [
     el("span", { class: "via" }, s.direction === "out" ? `— ${readable(s.relation_name)} →` : `← ${readable(s.relation_name)} —`),
