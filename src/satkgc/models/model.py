@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -66,7 +67,7 @@ class StepContext:
 
     seed: int = 0
     precision: torch.dtype = torch.float32  # of matrix products; weights are float32
-    processes: Processes = Processes()
+    processes: Processes = field(default_factory=Processes)
 
     def autocast(self) -> Any:
         """The precision as a context."""
@@ -109,6 +110,9 @@ class Model(nn.Module, ABC):
     def collate(self, batch: Batch) -> Any:
         """What `loss` takes of a sampler's batch. It runs ahead on other threads and must not change the model."""
         return batch
+
+    def prepare_training(self, context: StepContext) -> None:
+        """Called once before the first batch is collated, with what all steps share."""
 
     def backward(self, batch: Any, context: StepContext) -> Metrics:
         """Add the gradients of the batch's loss to the parameters, on every process the same; "loss" and the metrics.
@@ -166,6 +170,10 @@ class VectorModel(Model):
     @abstractmethod
     def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
         """Vectors of entities, of length one; entity E + i is the i-th of `new`.  # (n, dim)"""
+
+    def frozen(self) -> Self:
+        """A copy with the weights as they are now: what a sampler that reads the model's vectors asks."""
+        return copy.deepcopy(self, {id(self.kg): self.kg}).eval()
 
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
         """Inner products."""

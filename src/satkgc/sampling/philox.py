@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 # What a number is drawn for: two purposes never share numbers.
-CENTRE, START, WALK, SELECT, SHARE, FILL, PERMUTE, PATH, CHAIN, HEADED = range(10)
+CENTRE, START, WALK, SELECT, SHARE, FILL, PERMUTE, PATH, CHAIN, HEADED, NEGATIVES = range(11)
 
 _U32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -55,6 +55,18 @@ def shuffle(items, count, seed, purpose, step):  # type: ignore[no-untyped-def]
         a, b, _, _ = words(seed, purpose, step, i)
         j = i + below(a, b, len(items) - i)[0]
         items[i], items[j] = items[j], items[i]
+
+
+@njit(cache=True, nogil=True)
+def uniform(count, n, seed, purpose, step):  # type: ignore[no-untyped-def]
+    """Whole numbers in [0, n), n < 2**31, independent of each other.  # (count,)"""
+    numbers = np.empty(count, np.int32)
+    for i in range(0, count, 2):
+        a, b, c, d = words(seed, purpose, step, i // 2)
+        numbers[i] = below(a, b, n)[0]
+        if i + 1 < count:
+            numbers[i + 1] = below(c, d, n)[0]
+    return numbers
 
 
 def seed_word(seed: int) -> Any:

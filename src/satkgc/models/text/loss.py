@@ -1,40 +1,51 @@
-"""The loss over one global batch of vectors (Eq. 1 to 5 of the paper)."""
+"""The contrastive loss over one global batch of vectors (Eq. 1 to 5 of the paper)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from satkgc.models.text.loss_config import ObjectiveConfig
+from satkgc.arrays import Float32, Int64
+from satkgc.kg import KnowledgeGraph
+from satkgc.models.model import Metrics
+from satkgc.models.text.config import LossConfig
+
+if TYPE_CHECKING:
+    from satkgc.models.text.collate import TextBatch
 
 
-@dataclass(frozen=True)
-class Relations:
-    """What the loss knows of the B = 2n samples besides their vectors; parts that are switched off may be None.
+def frequency_weights(kg: KnowledgeGraph) -> Float32:
+    """ψ(e) = log(|N_e| + 1), |N_e| the distinct neighbours of e in the training graph (under Eq. 5).  # (E,)"""
+    return np.log1p(kg.adjacency.degree).astype(np.float32)
 
-    Sample i < n is (h, r) → t; sample n + i is its inverse (t, r⁻¹) → h. So the head of sample i is the tail of sample
-    (i + n) mod B, and no vector of it need be computed again.
+
+def answer_counts(kg: KnowledgeGraph) -> Int64:
+    """How many training samples each entity answers: every triple asks for its tail and for its head.  # (E,)"""
+    return np.bincount(kg.train[:, [0, 2]].ravel(), minlength=kg.num_entities)
+
+
+def closeness(hops: Tensor, rule: str) -> tuple[Tensor, Tensor]:
+    """The two vectors whose outer product is ω (Section 4.3), from the hops to each sample's tail.  # (B,) → (B,), (B,)
+
+    "paper": ω_ij = 1 / (d1 d2), d1 being the hops from the centre's head to sample i's head and d2 those to sample j's
+    tail. "authors" (their program): v_i v_j with v = 1 / (d + 2), d being the hops to the sample's tail on both sides.
+
+    The centre's head is 0 hops from itself; under "paper" it counts as 1, as close as its neighbours, since ω would be
+    infinite. An entity without a path to the centre (-1) has closeness 0: no path, no hardness.
     """
-
-    masked_rows: Tensor | None = None  # (M,) int64: with masked_columns, the negatives to leave out
-    masked_columns: Tensor | None = None  # (M,)
-    head_closeness: Tensor | None = None  # (B,) float32: ω of query i and tail j is head_closeness[i] tail_closeness[j]
-    tail_closeness: Tensor | None = None  # (B,)
-    omega: Tensor | None = None  # (B, B) float32, for the rules of ω that are no such product
-    tail_weights: Tensor | None = None  # (B,) float32: ψ(t) for (h, r) → t
-    head_weights: Tensor | None = None  # (B,) float32: ψ(h) for t → (h, r)
-    tail_log_counts: Tensor | None = None  # (B,) float32: log of how many training samples the tail answers
-
-    def to(self, device: torch.device) -> Relations:
-        """The same on another device."""
-        moved = {k: None if v is None else v.to(device, non_blocking=True) for k, v in vars(self).items()}
-        return Relations(**moved)
+    reached, hops64 = hops >= 0, hops.double()
+    if rule == "authors":
+        values = torch.where(reached, 1 / (hops64.clamp(min=0) + 2), 0.0).float()
+        return values, values
+    tails = torch.where(reached, 1 / hops64.clamp(min=1), 0.0).float()
+    return tails.roll(len(hops) // 2), tails
 
 
-class Objective(nn.Module):
+class ContrastiveLoss(nn.Module):
     """InfoNCE with additive margin, false-negative masks, self-negatives, proximity and frequency weights.
 
     In steps:
@@ -45,33 +56,38 @@ class Objective(nn.Module):
     4. L[i] is the negative log-softmax of the positive in its row, (h, r) → t; the query's own head joins the row as
        one more negative, without ω: an entity's distance to itself is no hardness. With `two_sided`, the same in its
        column, t → (h, r), where there is no self-negative.
-    5. With `popularity` α > 0 the rows of 4 are taken over logits − α·log(count of the tail). A tail stands among the
-       negatives as often as it is an answer, so that the plain loss teaches how much *more* likely it is here than
-       anywhere (a common answer is distrusted); corrected, it teaches how likely it is. Not in the paper; the
+    5. With `logit_adjustment` α > 0 the rows of 4 are taken over logits − α·log(count of the tail). A tail stands among
+       the negatives as often as it is an answer, so that the plain loss teaches how much *more* likely it is here than
+       anywhere (a common answer is distrusted); adjusted, it teaches how likely it is. Not in the paper; the logQ
        correction of sampled softmax. In a column all logits would move alike, so there it changes nothing.
-    6. L is weighted, rows by ψ(t), columns by ψ(h), and reduced (Eq. 5). The paper writes a sum; the mean is the
-       default, so that the gradient clip means the same for every batch size (AdamW itself does not mind a factor).
+    6. L is weighted, rows by ψ(t), columns by ψ(h), and averaged (Eq. 5). The paper writes a sum; the mean makes the
+       gradient clip mean the same for every batch size (AdamW itself does not mind a factor).
 
-    With `proximity` off and `frequency` off this is SimKGC's loss.
+    With `proximity` off and `frequency` off this is SimKGC's loss. A loss of one's own is a module with the same
+    constructor and `forward`; its batch has the ids of heads, relations and tails.
     """
 
-    def __init__(self, config: ObjectiveConfig) -> None:
+    psi: Tensor
+    log_counts: Tensor
+
+    def __init__(self, config: LossConfig, kg: KnowledgeGraph) -> None:
         super().__init__()
         self.config = config
         start = torch.tensor(math.log(1 / config.temperature))
-        self.log_inverse_temperature = nn.Parameter(start, requires_grad=config.train_temperature)
-        trains_beta = config.train_beta and config.proximity != "off"
-        self.beta = nn.Parameter(torch.tensor(config.beta), requires_grad=trains_beta)
+        self.log_inverse_temperature = nn.Parameter(start)
+        self.beta = nn.Parameter(torch.tensor(config.beta), requires_grad=config.proximity != "off")
+        counts = np.log(np.maximum(answer_counts(kg), 1)).astype(np.float32)
+        self.register_buffer("psi", torch.from_numpy(frequency_weights(kg)), persistent=False)  # (E,)
+        self.register_buffer("log_counts", torch.from_numpy(counts), persistent=False)  # (E,)
 
     @property
     def temperature(self) -> Tensor:
         """τ."""
         return torch.exp(-self.log_inverse_temperature)
 
-    def forward(self, queries: Tensor, tails: Tensor, relations: Relations) -> Tensor:
+    def forward(self, queries: Tensor, tails: Tensor, batch: TextBatch) -> tuple[Tensor, Metrics]:
         """The loss of queries (B, D) and the tails that answer them (B, D), both of unit length, row by row."""
-        config = self.config
-        size = len(queries)
+        config, size = self.config, len(queries)
         scale = self.log_inverse_temperature.exp()
         # At least float32: at τ = 0.05 the rounding of bfloat16 would move a logit by up to 0.08.
         dtype = torch.promote_types(queries.dtype, torch.float32)
@@ -81,45 +97,40 @@ class Objective(nn.Module):
 
         phi = cosine
         if config.proximity != "off":
-            omega = relations.omega  # (B, B)
-            if omega is None:
-                omega = torch.outer(_given(relations.head_closeness), _given(relations.tail_closeness))
-            if config.proximity == "negatives":
-                omega = omega.clone().fill_diagonal_(0)
+            assert batch.hops is not None
+            omega = torch.outer(*closeness(batch.hops, config.proximity))  # (B, B)
+            if config.proximity == "authors":
+                omega = omega.fill_diagonal_(0)
             phi = phi + self.beta * omega  # Eq. 4
         logits = (phi - config.margin * torch.eye(size, device=phi.device)) * scale  # the exponents of Eq. 3
         positive = logits.diagonal()  # (B,)
         own_head = (queries * heads).sum(1) * scale  # (B,)
-        if relations.masked_rows is not None and config.mask != "none":
-            mask = torch.zeros(size * size, dtype=torch.bool, device=logits.device)
-            # Not mask[rows, columns] = True, which would have the host wait for the GPU.
-            places = relations.masked_rows * size + _given(relations.masked_columns)
-            mask = mask.index_fill_(0, places, True).view(size, size)
-            logits = logits.masked_fill(mask, -torch.inf)
-            inverse = torch.arange(size, device=mask.device).roll(size // 2)
-            own_head = own_head.masked_fill(mask.gather(1, inverse[:, None])[:, 0], -torch.inf)
+        mask = torch.zeros(size * size, dtype=torch.bool, device=logits.device)
+        # Not mask[rows, columns] = True, which would have the host wait for the GPU.
+        mask = mask.index_fill_(0, batch.masked_rows * size + batch.masked_columns, True).view(size, size)
+        logits = logits.masked_fill(mask, -torch.inf)
+        inverse = torch.arange(size, device=mask.device).roll(size // 2)
+        own_head = own_head.masked_fill(mask.gather(1, inverse[:, None])[:, 0], -torch.inf)
 
         rows, answers = logits, positive
-        if config.popularity:
-            common = config.popularity * _given(relations.tail_log_counts)  # (B,)
+        if config.logit_adjustment:
+            common = config.logit_adjustment * self.log_counts[batch.tails]  # (B,)
             rows, answers, own_head = rows - common, answers - common, own_head - common.roll(size // 2)
         total = rows.logsumexp(1)  # (B,) the logarithm of Eq. 3's denominator
         if config.self_negatives:
             total = torch.logaddexp(total, own_head)
-        loss = self._reduce(total - answers, relations.tail_weights)
+        loss = self._mean(total - answers, batch.tails)
         if config.two_sided:
-            loss = loss + self._reduce(logits.logsumexp(0) - positive, relations.head_weights)
-        return loss
+            loss = loss + self._mean(logits.logsumexp(0) - positive, batch.heads)
+        return loss, self._metrics(cosine.detach())
 
-    def _reduce(self, losses: Tensor, weights: Tensor | None) -> Tensor:
-        if self.config.frequency:
-            weights = _given(weights)
-            losses = losses * weights  # Eq. 5
-            if self.config.reduction == "weighted-mean":
-                return losses.sum() / weights.sum()
-        return losses.sum() if self.config.reduction == "sum" else losses.mean()
+    def _mean(self, losses: Tensor, answers: Tensor) -> Tensor:
+        """Over the batch, each sample weighted by the degree of its answer where that is on (Eq. 5)."""
+        return (losses * self.psi[answers] if self.config.frequency else losses).mean()
 
-
-def _given(part: Tensor | None) -> Tensor:
-    assert part is not None, "a part of the objective is on, and its input was not collated"
-    return part
+    def _metrics(self, cosine: Tensor) -> Metrics:
+        size = len(cosine)
+        positive = cosine.diagonal().mean()
+        negative = (cosine.sum() - cosine.diagonal().sum()) / max(1, size * (size - 1))
+        metrics = {"temperature": self.temperature.detach(), "positive_cosine": positive, "negative_cosine": negative}
+        return metrics | ({"beta": self.beta.detach()} if self.config.proximity != "off" else {})

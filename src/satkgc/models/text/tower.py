@@ -1,4 +1,4 @@
-"""One tower: a language model whose forward runs over packed tokens where it can, and padded ones where it must."""
+"""One tower: a language model over packed tokens where it can, over padded ones where it must, and its pooling."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from torch._functorch import config as compiling
 from torch.nn import functional
 
 from satkgc.errors import SatkgcError
-from satkgc.models.text.architecture import first_position, layer_weights, supports
-from satkgc.models.text.attention import Attention, plan_attention
-from satkgc.models.text.block import block, drop
-from satkgc.models.text.config import EncoderConfig
+from satkgc.models.text.config import EncoderConfig, Pooling
 from satkgc.models.text.packed import Packed
-from satkgc.models.text.pooling import pool_packed, pool_padded
+from satkgc.models.text.transformer import (
+    AttentionPlan,
+    drop,
+    first_position,
+    layer_weights,
+    plan_attention,
+    supports,
+    transformer_layer,
+)
 from satkgc.text import TokenBatch
 
 # What compiled layers keep for the backward pass, as a share of all they could: with this the results of GELU, dropout
@@ -25,7 +30,7 @@ KEPT = 0.9
 
 
 class Tower(nn.Module):
-    """Texts to vectors of length one; a pure function of the batch and torch's random state."""
+    """Texts to vectors, of any length; a pure function of the batch and torch's random state."""
 
     def __init__(self, model: Any, config: EncoderConfig, pad_id: int) -> None:
         super().__init__()
@@ -34,7 +39,9 @@ class Tower(nn.Module):
         self.pad_id = pad_id
         self.packed = config.forward == "packed" and supports(model)
         self._first = first_position(model)
-        self._block = block if config.compile == "off" else torch.compile(block)  # compiled when first called
+        self._layer = (
+            transformer_layer if config.compile == "off" else torch.compile(transformer_layer)
+        )  # compiled when first called
         self.attention = config.attention
         self.compile_when = config.compile
 
@@ -43,7 +50,7 @@ class Tower(nn.Module):
         longest, limit = int(batch.lengths.max(initial=0)), self._longest()
         if longest > limit:
             what = f"a text of {longest} tokens, but the backbone reads {limit}"
-            raise SatkgcError(what, remedy=f"set text.max_tokens to {limit} or less")
+            raise SatkgcError(what, remedy=f"set model.text.max_tokens to {limit} or less")
         if self.model.device.type != "cuda":
             return Packed.of(batch)
         # Kernels like even numbers: of tokens for matrix products, of places in a text for torch's attention.
@@ -68,7 +75,7 @@ class Tower(nn.Module):
         dropout = config.hidden_dropout_prob if self.training else 0.0
         with torch.autocast(device.type, enabled=False):  # precision is chosen here, op by op
             attention_dropout = config.attention_probs_dropout_prob if self.training else 0.0
-            how = plan_attention(batch, model, attention_dropout, dtype, self.attention)
+            plan = plan_attention(batch, model, attention_dropout, dtype, self.attention)
             layers = layer_weights(model)
             seeds = torch.zeros(len(layers) + 1, 3, dtype=torch.int32, device=device)
             if self.training:
@@ -77,12 +84,12 @@ class Tower(nn.Module):
             compiled = self.compile_when == "on" or (
                 self.compile_when == "auto" and self.training and device.type == "cuda"
             )
-            layer = self._block if compiled else block
+            layer = self._layer if compiled else transformer_layer
             with compiling.patch(activation_memory_budget=KEPT) if compiled else nullcontext():
                 for weights, seed in zip(layers, seeds, strict=False):
                     if compiled:
-                        _mark_dynamic(x, how)
-                    x = layer(x, weights, how, config.layer_norm_eps, dropout, seed)
+                        _mark_dynamic(x, plan)
+                    x = layer(x, weights, plan, config.layer_norm_eps, dropout, seed)
         return x
 
     def _embed(self, batch: Packed, dropout: float, seed: Tensor) -> Tensor:
@@ -114,7 +121,30 @@ class Tower(nn.Module):
         return limit - self._first
 
 
-def _mark_dynamic(x: Tensor, how: Attention) -> None:
+def _mark_dynamic(x: Tensor, plan: AttentionPlan) -> None:
     """Tell the compiler which sizes change from batch to batch, so that it compiles once."""
-    for tensor in (x, how.slots, how.starts, *(() if how.fused or how.bias is None else (how.bias,))):
+    for tensor in (x, plan.slots, plan.starts, *(() if plan.fused or plan.bias is None else (plan.bias,))):
         torch._dynamo.maybe_mark_dynamic(tensor, 0)
+
+
+def pool_packed(hidden: Tensor, batch: Packed, pooling: Pooling) -> Tensor:
+    """(T, dim) packed token vectors → (n, dim), float32."""
+    starts = batch.starts[: batch.count + 1].long()
+    if pooling == "cls":
+        pooled = hidden.index_select(0, starts[:-1]).float()
+    else:
+        real = hidden[: batch.tokens].float()  # without the made-up texts
+        pooled = torch.segment_reduce(real, pooling, offsets=starts, axis=0, unsafe=True)
+    return pooled
+
+
+def pool_padded(hidden: Tensor, inside: Tensor, pooling: Pooling) -> Tensor:
+    """(n, L, dim) padded token vectors and an (n, L) mask → (n, dim), float32."""
+    hidden, inside = hidden.float(), inside[:, :, None]
+    if pooling == "cls":
+        pooled = hidden[:, 0]
+    elif pooling == "max":
+        pooled = hidden.masked_fill(~inside, -torch.inf).amax(1)
+    else:
+        pooled = (hidden * inside).sum(1) / inside.sum(1)
+    return pooled

@@ -1,0 +1,70 @@
+"""One step's loss and gradients: encode in chunks, one loss over the whole batch, replay the chunks for gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from satkgc.errors import SatkgcError
+from satkgc.models.model import Metrics, StepContext, check_loss, step_seed
+from satkgc.models.text.collate import Chunk, TextBatch
+from satkgc.models.text.towers import Towers, normalize
+
+
+def backward(towers: Towers, loss_module: nn.Module, batch: TextBatch, context: StepContext) -> Metrics:
+    """The loss of the global batch and its metrics; its gradients are added to the parameters, on every process alike.
+
+    1. Each process encodes its chunks. Without `chunk_tokens` their graphs are kept; with it only the vectors are
+       (gradient caching, Gao et al. 2021), and the last chunk's graph, so that memory is that of one chunk.
+    2. The vectors of all processes are gathered, and every process computes the loss over all of them once, down to the
+       gradient of each vector.
+    3. Each process carries the gradients of its own vectors back through its chunks, encoding them again where the
+       graph was not kept: the same dropout is drawn, since it depends on seed, step and chunk alone.
+    4. The gradients are summed over processes; those of the loss's own parameters, which every process has whole, are
+       averaged.
+    """
+    processes = context.processes
+    keep_graphs = towers.config.chunk_tokens is None
+
+    def encode(chunk: Chunk, grad: bool) -> Tensor:
+        assert chunk.packed is not None, "a chunk of another process"
+        torch.manual_seed(step_seed(context.seed, batch.step, chunk.number))
+        # A context for each chunk: weights that autocast converted without gradients must not serve with them.
+        with torch.set_grad_enabled(grad), context.autocast():
+            return (towers.query if chunk.queries else towers.entity)(chunk.packed)  # (rows, D)
+
+    own = batch.chunks[processes.rank]
+    parts = [(chunk, encode(chunk, grad=keep_graphs or chunk is own[-1])) for chunk in own]
+    sizes = [sum(len(chunk.rows) for chunk in chunks) for chunks in batch.chunks]
+    vectors = processes.gather(torch.cat([part.detach() for _, part in parts]), sizes)  # (all texts, D)
+    vectors.requires_grad_(True)
+    on_device = batch.to(processes.device)
+    loss, metrics = loss_of(loss_module, vectors, on_device)
+    loss.backward()  # type: ignore[no-untyped-call]
+    if vectors.grad is None:
+        name = type(loss_module).__qualname__
+        raise SatkgcError(f"the loss {name} does not depend on the vectors", remedy="use them")
+
+    for chunk, part in reversed(parts):  # first the one whose graph is there, which this frees
+        gradient = vectors.grad[chunk.start : chunk.start + len(chunk.rows)]
+        (part if part.requires_grad else encode(chunk, grad=True)).backward(gradient)  # type: ignore[no-untyped-call]
+    processes.sum_gradients(towers.parameters())
+    processes.sum_gradients(loss_module.parameters(), share=1 / processes.world)
+    return {"loss": loss.detach(), **metrics}
+
+
+def loss_of(loss_module: nn.Module, vectors: Tensor, batch: TextBatch) -> tuple[Tensor, Metrics]:
+    """The loss of the batch from the vectors of its texts; a loss of one's own may return the number alone."""
+    unit = normalize(vectors)
+
+    def of_samples(places: Tensor) -> Tensor:
+        # A lookup whose backward adds up in a fixed order, unlike that of indexing.
+        return functional.embedding(places, unit)  # (B, D)
+
+    result: Any = loss_module(of_samples(batch.query_places), of_samples(batch.tail_places), batch)
+    loss, metrics = result if isinstance(result, tuple) else (result, {})
+    check_loss(loss, type(loss_module).__qualname__)
+    return loss, metrics

@@ -1,0 +1,155 @@
+"""The text model: two encoders, one for questions and one for entities; the cosine of their vectors is the score."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from satkgc.arrays import Float32, Int32
+from satkgc.kg import KnowledgeGraph
+from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext, VectorModel
+from satkgc.models.text.collate import Collate, TextBatch
+from satkgc.models.text.config import LossConfig, TextModelConfig
+from satkgc.models.text.gradient_caching import backward, loss_of
+from satkgc.models.text.loss import ContrastiveLoss
+from satkgc.models.text.towers import Towers
+from satkgc.sampling import Batch, Needs
+from satkgc.settings import Settings
+from satkgc.text import Texts, TokenBatch
+
+MakeLoss = Callable[[LossConfig, KnowledgeGraph], nn.Module]
+
+
+class TextModel(VectorModel):
+    """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4). Both read words, so it can be asked about
+    entities that the graph never had."""
+
+    Config = TextModelConfig
+    reads_text: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        config: Settings,
+        towers: Towers | None = None,
+        make_loss: MakeLoss = ContrastiveLoss,
+        texts: Texts | None = None,
+    ) -> None:
+        super().__init__(kg, config)
+        self.towers = towers or Towers.create(self.config.encoder)
+        self.contrastive = make_loss(self.config.loss, kg)
+        self.texts = texts or Texts(kg, self.towers.tokenizer, self.config.text)
+        self.needs = Needs(hops=self.config.loss.proximity != "off")
+        self._collate: Collate | None = None
+
+    def prepare_training(self, context: StepContext) -> None:
+        """Lay out what `collate` looks up; it packs for this process's share of a batch."""
+        chunk = self.config.encoder.chunk_tokens
+        self._collate = Collate(self.kg, self.texts, self.towers.pack, chunk, context.processes, context.seed)
+
+    def collate(self, batch: Batch) -> TextBatch:
+        """Texts as tokens, in chunks, and the negatives to mask."""
+        if self._collate is None:
+            self.prepare_training(StepContext())
+        assert self._collate is not None
+        return self._collate(batch)
+
+    def loss(self, batch: TextBatch) -> tuple[Tensor, Metrics]:
+        """The contrastive loss, with all texts encoded in one graph of gradients."""
+        chunks = [chunk for own in batch.chunks for chunk in own]
+        towers = self.towers
+        parts = [(towers.query if chunk.queries else towers.entity)(chunk.packed) for chunk in chunks]
+        return loss_of(self.contrastive, torch.cat(parts), batch.to(self.device))
+
+    def backward(self, batch: TextBatch, context: StepContext) -> Metrics:
+        """By chunks and over processes: see `gradient_caching`."""
+        return backward(self.towers, self.contrastive, batch, context)
+
+    @property
+    def dim(self) -> int:
+        """The width of the vectors."""
+        return self.towers.dim
+
+    def encode_questions(self, questions: Questions, *, progress: bool = False) -> Float32:
+        """Encoder_hr's vectors.  # (Q, dim)"""
+        tokens = self.query_tokens(questions)
+        return self.towers.encode(self.towers.query, tokens, "encoding queries", progress)
+
+    def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
+        """Encoder_t's vectors.  # (n, dim)"""
+        tokens = self.entity_tokens(entities, new)
+        return self.towers.encode(self.towers.entity, tokens, "encoding entities", progress)
+
+    def query_tokens(self, questions: Questions) -> TokenBatch:
+        """What Encoder_hr reads for each question."""
+        return self._tokens(questions.entities, questions.new, questions.relations)
+
+    def entity_tokens(self, entities: Int32, new: Sequence[NewEntityText] = ()) -> TokenBatch:
+        """What Encoder_t reads for each entity."""
+        return self._tokens(entities, new, None)
+
+    def _tokens(self, entities: Int32, new: Sequence[NewEntityText], relations: Int32 | None) -> TokenBatch:
+        """Of entities of the graph from its stored tokens, of new ones from their words, in the order of the rows."""
+        entities = np.asarray(entities, np.int32)
+        is_new = entities >= self.kg.num_entities
+        if not is_new.any():
+            return self._stored(entities, relations)
+        late = [new[entity] for entity in entities[is_new] - self.kg.num_entities]
+        words = self.texts.new_entities(
+            [(text.name, text.description) for text in late],
+            None if relations is None else relations[is_new],
+            [self._neighbours(text) for text in late],
+        )
+        if is_new.all():
+            return words
+        stored = self._stored(entities[~is_new], None if relations is None else relations[~is_new])
+        order = np.concatenate([np.flatnonzero(~is_new), np.flatnonzero(is_new)])
+        return TokenBatch.concatenate([stored, words]).select(np.argsort(order))
+
+    def _stored(self, entities: Int32, relations: Int32 | None) -> TokenBatch:
+        return self.texts.entities(entities) if relations is None else self.texts.queries(entities, relations)
+
+    def _neighbours(self, text: NewEntityText) -> list[tuple[int, str]]:
+        """The neighbours that a new entity's text names: by relation, or bare names, each once, whatever joins them."""
+        if self.config.text.neighbours_per_relation:
+            return [(fact.relation, fact.name) for fact in text.facts]
+        names = {fact.entity: fact.name for fact in text.facts}
+        return [(0, names[entity]) for entity in sorted(names)]
+
+    def frozen(self) -> Self:
+        """A copy of the weights as they are, over the same texts."""
+        shared = (self.kg, self.texts, self.towers.tokenizer)
+        model = copy.deepcopy(self, {id(part): part for part in shared} | {id(self._collate): None})
+        return model.eval()
+
+    def save(self, folder: Path) -> None:
+        """The towers as transformers models with their tokenizer, and the loss's parameters."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.towers.save(folder)
+        parameters = {name: p.detach().cpu() for name, p in self.contrastive.named_parameters()}
+        if parameters:
+            save_file(parameters, folder / "loss.safetensors")
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        kg: KnowledgeGraph,
+        config: Settings,
+        device: torch.device | str = "cpu",
+        texts: Texts | None = None,
+    ) -> Self:
+        """Open what `save` wrote; `texts` of the same run spare making them again."""
+        assert isinstance(config, TextModelConfig)
+        model = cls(kg, config, Towers.load(folder, config.encoder), texts=texts)
+        file = folder / "loss.safetensors"
+        if file.exists():
+            model.contrastive.load_state_dict(load_file(file), strict=False)
+        return model.to(device).eval()
