@@ -15,9 +15,9 @@ DeviceOption = Annotated[
 
 def note_unfinished(run: Path) -> None:
     """Say so if training was stopped before its end: the answers are those of a half-trained model."""
-    from satkgc.training import Run
+    from satkgc.training import RunFolder
 
-    folder = Run.load(run)
+    folder = RunFolder.load(run)
     if (log := folder.log()) and not folder.finished:
         which = "best" if any("validation" in record for record in log) else "latest"
         typer.echo(
