@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import json
 import os
@@ -10,29 +9,29 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from satkgc import files
+from satkgc import __version__, files
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.text import Towers
-from satkgc.processes import Processes
-from satkgc.text import Texts, Tokens
-from satkgc.training.config import Config
+from satkgc.models import MODELS, Model
+from satkgc.processes import find_device
+from satkgc.settings import build
+from satkgc.training.config import ALIASES, Config
+from satkgc.training.format_1 import config_of_format_1
 from satkgc.training.log import Record, read_log
-from satkgc.training.settings import build
 
-FORMAT = 1
+FORMAT = 2
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class RunFolder:
     """A folder that `train` wrote; everything in it loads without the data it was trained on."""
 
     folder: Path
@@ -42,42 +41,48 @@ class Run:
     def __fspath__(self) -> str:
         return str(self.folder)  # so that a run does wherever its folder would
 
+    def __repr__(self) -> str:
+        state = "finished" if self.finished else "not finished"
+        return f"{type(self).__name__}({str(self.folder)!r}: recipe {self.config.recipe}, {state})"
+
     @classmethod
-    def load(cls, folder: str | Path) -> Run:
-        """Open a run folder."""
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Open a run folder; those of the format before this one are read as well."""
         folder = Path(folder)
         file = folder / "config.json"
         try:
             about = json.loads(file.read_text(encoding="utf-8"))
-            found = about["format"]
+            number = about["format"]
         except FileNotFoundError as error:
             raise SatkgcError("no run here", where=folder, remedy="give a folder that `satkgc train` wrote") from error
         except (ValueError, KeyError, TypeError) as error:
             raise SatkgcError("not the config.json of a run", where=file) from error
-        if found != FORMAT:
+        if number not in (1, FORMAT):
             raise SatkgcError(
-                f"this run has format {found}, written by satkgc {about.get('version')}; this version reads {FORMAT}",
+                f"this run has format {number}, written by satkgc {about.get('version')}; this version reads {FORMAT}",
                 where=folder,
                 remedy="open it with that version, or train it again",
             )
-        if not isinstance(config := about.pop("config", None), dict):
+        if not isinstance(tree := about.pop("config", None), dict):
             raise SatkgcError("not the config.json of a run", where=file)
-        return cls(folder, build(Config, config, where=file), about)
+        if number == 1:
+            tree = config_of_format_1(tree)
+        return cls(folder, build(Config, tree, where=file, aliases=ALIASES), about)
 
     @classmethod
     def create(
-        cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str, own: Mapping[str, str] | None = None
-    ) -> Run:
+        cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str, custom: Mapping[str, str] | None = None
+    ) -> Self:
         """Start a run folder: the graph first, config.json last, so that a folder with one has the other."""
         folder.mkdir(parents=True, exist_ok=True)
         kg.save(folder / "graph", overwrite=True)
         about = {
             "format": FORMAT,
-            "version": _version(),
+            "version": __version__,
             "commit": _commit(),
             "built_on": _built_on(),
             "source": source,
-            **(own or {}),
+            **(custom or {}),
         }
         run = cls(folder, config, about)
         run.write_config()
@@ -100,22 +105,19 @@ class Run:
 
     def write_config(self) -> None:
         """Write config.json anew."""
-        write_json(self.folder / "config.json", {**self.about, "config": asdict(self.config)})
+        write_json(self.folder / "config.json", {**self.about, "config": self.config.model_dump()})
 
     @cached_property
     def kg(self) -> KnowledgeGraph:
         """The graph it was trained on."""
         return KnowledgeGraph.load(self.folder / "graph")
 
-    def towers(self, device: Any = "cpu", **overrides: Any) -> Towers:
-        """The trained model; `overrides` are settings of the encoder that need no training, such as `compile`."""
+    def model(self, device: str = "auto", **options: Any) -> Model:
+        """The trained model; `options` are those of its `load`, such as texts that were tokenised before."""
         if not (self.folder / "model").is_dir():
             raise SatkgcError("this run has no model yet", where=self.folder, remedy="finish it with --resume")
-        return Towers.load(self.folder / "model", device, **overrides)
-
-    def texts(self, towers: Towers | None = None, tokens: Tokens | None = None) -> Texts:
-        """The graph's texts as the model reads them; `tokens` of the same run spare making them again."""
-        return Texts(self.kg, (towers or self.towers()).tokenizer, self.config.text, tokens)
+        kind = MODELS[self.config.model.kind]
+        return kind.load(self.folder / "model", self.kg, self.config.model, find_device(device), **options)
 
     def evaluate(
         self,
@@ -126,14 +128,7 @@ class Run:
         progress: bool = False,
     ) -> Report:
         """Rank a split's triples, by the run's own settings of evaluation unless others are given."""
-        towers = self.towers(Processes.join(device).device)
-        config = config or self.config.evaluation
-        return evaluate(towers, self.texts(towers), self.kg, split, config, progress=progress)
-
-    def completer(self, device: str = "cpu") -> Any:
-        """Ask it questions: see `satkgc.completion.Completer`."""
-        # By name, since completion stands above training and nothing here may depend on it.
-        return importlib.import_module("satkgc.completion").Completer.load(self.folder, device=device)
+        return evaluate(self.model(device), self.kg, split, config or self.config.evaluation, progress=progress)
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -152,7 +147,7 @@ class Run:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> Iterator[None]:
     """Keep a run folder to this process; the lock goes with the process, however it ends."""
     lock = FileLock(files.make_folder(folder) / ".lock")
     try:
@@ -184,14 +179,10 @@ def replace_folder(new: Path, old: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _version() -> str:
-    return str(importlib.import_module("satkgc").__version__)
-
-
 def _commit() -> str | None:
-    """The commit of the program, where it runs from a checkout; a copy of one may be told by SATKGC_COMMIT."""
-    if told := os.environ.get("SATKGC_COMMIT"):
-        return told
+    """The commit of the program, where it runs from a checkout; a copy of one says so in SATKGC_COMMIT."""
+    if commit := os.environ.get("SATKGC_COMMIT"):
+        return commit
     here = Path(__file__)
     try:
         _git(here, "ls-files", "--error-unmatch", here.name)  # or it is a copy that lies in somebody's repository
@@ -206,8 +197,8 @@ def _git(file: Path, *command: str) -> str:
 
 
 def _built_on() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in ("torch", "transformers", "numpy", "numba"):
         with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
