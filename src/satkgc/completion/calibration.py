@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +107,7 @@ class Calibration:
     """A run's calibration.json: the probabilities of entities, and those of relations."""
 
     entities: EntityCalibration | None = None  # None where there is too little to learn from
-    relations: RelationCalibration = RelationCalibration()
+    relations: RelationCalibration = field(default_factory=RelationCalibration)
 
     @property
     def fitted(self) -> bool:

@@ -115,7 +115,10 @@ def _path(engine: Engine, head: EntityOrText, relation: int, tail: EntityOrText)
 
 
 def _entrances(engine: Engine, end: EntityOrText, fact: tuple[int, EntityOrText]) -> dict[int, int | None]:
-    """Where an end stands in the training graph: itself, or what the facts of a new one but this lead to, and by what."""
+    """Where an end stands in the training graph: itself, or what the facts of a new one lead to, and by what.
+
+    The fact that the evidence is for does not count.
+    """
     if isinstance(end, int) and end < engine.kg.num_entities:
         return {end: None}
     facts = engine.names.facts(end)

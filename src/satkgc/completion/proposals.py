@@ -190,7 +190,9 @@ def _ask(
     if engine.calibration.entities is not None:
         values = engine.calibration.entities.probability(scores, scores, True).astype(np.float32)
     floor = best.values[-1] if len(best.values) == n else -np.inf
-    keep = np.isfinite(scores) & (values >= floor) & (values >= (-np.inf if min_probability is None else min_probability))
+    keep = np.isfinite(scores) & (values >= floor)
+    if min_probability is not None:
+        keep &= values >= min_probability
     if allow is not None:
         keep &= np.isin(ids, allow)
     if exclude is not None:
@@ -243,9 +245,10 @@ class _State:
             return int(stored["done"]), BestTriples(stored["triples"], stored["scores"], stored["worth"])
 
     def save(self, done: int, best: BestTriples) -> None:
-        arrays = {"triples": best.triples, "scores": best.scores, "worth": best.values}  # their names of old
         with atomic_write(self.file) as part, part.open("wb") as file:
-            np.savez(file, asked=self.settings, done=done, **arrays)
+            np.savez(
+                file, asked=self.settings, done=done, triples=best.triples, scores=best.scores, worth=best.values
+            )
 
 
 def check_ending(out: Path) -> None:

@@ -15,7 +15,7 @@ from satkgc.arrays import Float32, Int32
 from satkgc.completion.index import Index, TopK
 from satkgc.completion.names import EntityOrText
 from satkgc.errors import SatkgcError
-from satkgc.models import Model, NewEntityText, Questions, VectorModel
+from satkgc.models import Model, Questions, VectorModel
 
 SCORES = 1 << 25  # scores of a model without vectors that are held at once: 128 MiB
 COSINE_SPREAD = 0.1  # about the standard deviation of cosines of a question's best candidates
@@ -72,10 +72,6 @@ class Retriever(ABC):
     @abstractmethod
     def calibration_scale(self, scores: Float32) -> float:
         """By what to multiply scores such as these before calibration, which expects the spread of cosines."""
-
-    @abstractmethod
-    def add(self, id: int, text: NewEntityText) -> None:
-        """Make new text a candidate; the caller keeps two threads from adding at once."""
 
 
 class IndexRetriever(Retriever):
@@ -139,10 +135,6 @@ class IndexRetriever(Retriever):
         """They are cosines."""
         return 1.0
 
-    def add(self, id: int, text: NewEntityText) -> None:
-        """Into the index."""
-        self.index.add(np.array([id], np.int32), self.entity_vector(text)[None])
-
 
 class ScoreRetriever(Retriever):
     """Of any other model: all entities are scored, block by block, and the best are kept."""
@@ -189,11 +181,6 @@ class ScoreRetriever(Retriever):
         """By their standard deviation."""
         spread = float(np.std(scores[np.isfinite(scores)], dtype=np.float64)) if np.isfinite(scores).any() else 0.0
         return COSINE_SPREAD / spread if spread else 1.0
-
-    def add(self, id: int, text: NewEntityText) -> None:
-        """Refused: there is nothing to add to."""
-        what = f"{type(self.model).__name__} has no entity vectors to which one could be added"
-        raise SatkgcError(what, remedy="ask about the new entity without adding it, or use a model that has vectors")
 
     def _scores(self, questions: Questions, candidates: Int32 | None) -> Float32:
         if not len(questions):

@@ -112,8 +112,8 @@ class ExactIndex:
         else:
             for start in range(0, len(allow), COPIED):
                 ids = np.ascontiguousarray(allow[start : start + COPIED], np.int32)
-                rows, present = self._rows(ids, added)
-                yield ids[present], self._take(rows[present], added)
+                places, present = self._rows(ids, added)
+                yield ids[present], self._take(places[present], added)
 
     def _search_on_gpu(
         self, queries: Float32, k: int, allow: Int32 | None, exclude: Sequence[Int32] | None
@@ -191,7 +191,7 @@ class TopK:
         self._next = self._ptr[:-1].copy()
 
     def offer(self, scores: Float32, ids: Int32, first: int = 0) -> None:
-        """Scores (q, n) of candidates (n,), whose ids ascend here and from call to call, for the q queries from `first`."""
+        """Scores (q, n) of candidates (n,) for the queries from `first` on; ids ascend here and from call to call."""
         rows = slice(first, first + len(scores))
         ptr = self._ptr[first : first + len(scores) + 1]
         _offer(scores, ids, self._exclude, ptr, self._next[rows], self.scores[rows], self.ids[rows])
