@@ -11,7 +11,7 @@ from typing import Any
 from satkgc.analysis.results import Evaluation, Result, load_results, save_result
 from satkgc.analysis.rows import MPNET, Row
 from satkgc.evaluation import Report
-from satkgc.kg import KnowledgeGraph, catalogue
+from satkgc.kg import KnowledgeGraph, find_entry
 from satkgc.training import Config, Run, make_config
 from satkgc.training.settings import flat
 from satkgc.training.trainer import train_or_stop
@@ -60,7 +60,7 @@ def make_plan(row: Row, results: Path, backbone: str | None = None) -> Plan:
     """Look up what a row needs; its time from its own result, or else from one of the same dataset and backbone."""
     config = make_config(row.recipe, graph=row.dataset, overrides=_overrides(row, backbone))
     local = Path(row.dataset).exists()  # else the catalogue knows, and nothing has to be fetched for a plan
-    triples = len(KnowledgeGraph.load(row.dataset).train) if local else catalogue.find(row.dataset).counts.train
+    triples = len(KnowledgeGraph.load(row.dataset).train) if local else find_entry(row.dataset).counts.train
     steps = config.total_steps(triples)
     known = load_results(results)
     alike = (r for r in known.values() if (r.dataset, r.backbone) == (row.dataset, row.backbone))

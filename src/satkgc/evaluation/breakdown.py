@@ -9,8 +9,7 @@ import numpy as np
 from satkgc.arrays import Int32
 from satkgc.evaluation.metrics import DIRECTIONS, measure, measure_directions
 from satkgc.evaluation.ranking import Ranks
-from satkgc.kg import KnowledgeGraph
-from satkgc.kg.categories import CATEGORIES, relation_categories
+from satkgc.kg import CATEGORIES, KnowledgeGraph, relation_categories
 
 Metrics = dict[str, float]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]

@@ -38,7 +38,7 @@ class SamplingConfig(Settings):
     """|B|: half of it triples, half their inverses."""
     subgraph_triples: int = Field(default=10_000, ge=1)
     """M: distinct triples at which a walk ends (Section 4.1)."""
-    walk_steps: int = Field(default=0, ge=0, lt=2**32)
+    walk_steps: int = 0
     """A limit to the steps of a walk, besides M; the authors': 15,000. 0: as many as M takes."""
     restart: float = Field(default=1 / 25, ge=0, lt=1)
     """p_r: the probability with which a walk goes back to its start."""
@@ -67,6 +67,13 @@ class SamplingConfig(Settings):
         if size < 2 or size % 2:
             raise ValueError("set an even number: every triple comes with its inverse")
         return size
+
+    @field_validator("walk_steps")
+    @classmethod
+    def _fits_counter(cls, steps: int) -> int:
+        if not 0 <= steps < 2**32:
+            raise ValueError("set it below 2**32, or to 0")
+        return steps
 
     @property
     def triples(self) -> int:

@@ -114,7 +114,7 @@ class Sampler(ABC):
         waiting = [*self._pending.values(), *pending]
         if not waiting:
             return {}
-        state = {
+        state: SamplerState = {
             "pending_steps": np.array([batch.step for batch in waiting], np.int64),  # (p,)
             "pending_triples": np.stack([batch.triples for batch in waiting]),  # (p, n)
         }

@@ -18,14 +18,14 @@ from satkgc.sampling.sampler import Sampler
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """Int64 over a number of batches."""
+    """Counts over a number of batches."""
 
     steps: int
     seconds: float  # drawing alone
     triples: Int64  # (T,) visits of each training triple
     entities: Int64  # (E,) visits of each entity, as head or tail of a batch's triples
     duplicates: Int64  # (steps,) ends of triples in a batch that were there already
-    distances: Int64  # visits by hops from the centre's head; the last one counts those not reached
+    hops: Int64  # visits by hops from the centre's head, where batches have them; the last one counts those not reached
     degrees: Int64  # visits by the entity's degree: 1, 2-3, 4-7, ...
 
     @classmethod
@@ -33,7 +33,7 @@ class Occurrences:
         """Draw these steps and count."""
         kg = sampler.kg
         triples, entities = np.zeros(len(kg.train), np.int64), np.zeros(kg.num_entities, np.int64)
-        distances, duplicates, seconds = np.zeros(1, np.int64), [], 0.0
+        hops, duplicates, seconds = np.zeros(1, np.int64), [], 0.0
         for step in steps:
             began = time.perf_counter()
             batch = sampler.draw(step)
@@ -42,16 +42,17 @@ class Occurrences:
             triples[batch.triples] += 1
             entities[ends] += often
             duplicates.append(int(often.sum()) - len(ends))
-            hops = np.bincount(np.full(1, 0) if batch.hops is None else batch.hops + 1)
-            distances = np.pad(distances, (0, max(0, len(hops) - len(distances))))
-            distances[: len(hops)] += hops
+            if batch.hops is not None:
+                counts = np.bincount(batch.hops + 1)
+                hops = np.pad(hops, (0, max(0, len(counts) - len(hops))))
+                hops[: len(counts)] += counts
         return cls(
             len(duplicates),
             seconds,
             triples,
             entities,
             np.array(duplicates, np.int64),
-            np.roll(distances, -1),
+            np.roll(hops, -1),
             _by_degree(kg, entities),
         )
 
@@ -64,8 +65,8 @@ class Occurrences:
             "entity_visits": skew(self.entities),
             "duplicates_per_batch": float(self.duplicates.mean()) if self.steps else None,
             "distances": {
-                "hops": (self.distances[:-1] / max(1, self.distances.sum())).tolist(),
-                "unreached": float(self.distances[-1] / max(1, self.distances.sum())),
+                "hops": (self.hops[:-1] / max(1, self.hops.sum())).tolist(),
+                "unreached": float(self.hops[-1] / max(1, self.hops.sum())),
             },
             "degrees": {
                 f"{2**i}-{2 ** (i + 1) - 1}" if i else "1": float(share)
@@ -108,32 +109,31 @@ def skew(counts: Int64) -> dict[str, Any]:
     }
 
 
-def plot_occurrences(path: Path, found: Mapping[str, Occurrences], title: str) -> None:
+def plot_occurrences(path: Path, occurrences: Mapping[str, Occurrences], title: str) -> None:
     """Visits of triples and entities, most frequent first; degrees and distances of what was visited."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
-    (triples, entities), (degrees, distances) = figure.subplots(2, 2)
-    for i, (name, counted) in enumerate(found.items()):
+    (triples, entities), (degrees, hops) = figure.subplots(2, 2)
+    for i, (name, counted) in enumerate(occurrences.items()):
         _ranked(triples, counted.triples, name, f"C{i}")
         _ranked(entities, counted.entities, name, f"C{i}")
         style = {"label": name, "color": f"C{i}", "marker": "o", "markersize": 4}
         degrees.plot(_shares(counted.degrees), **style)
-        reached = counted.distances[:-1]
-        distances.plot(_shares(reached), **style)
+        hops.plot(_shares(counted.hops[:-1]), **style)
     for axes, what in ((triples, "triples"), (entities, "entities")):
         axes.set(title=f"Occurrences of {what} (Gini)", xlabel=f"{what}, most frequent first", ylabel="occurrences")
         axes.set_xscale("log")
         axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(bottom=0)
-    groups = max(len(counted.degrees) for counted in found.values())
+    groups = max(len(counted.degrees) for counted in occurrences.values())
     degrees.set_xticks(range(groups), [str(2**i) if i % 2 == 0 else "" for i in range(groups)])
     degrees.set(title="Degrees of the entities visited", xlabel="neighbours, this many up to twice", ylabel="share")
-    distances.set(title="Distances in a batch", xlabel="hops from the centre's head", ylabel="share of those reached")
-    distances.xaxis.get_major_locator().set_params(integer=True)
-    for axes in (triples, entities, degrees, distances):
+    hops.set(title="Distances in a batch", xlabel="hops from the centre's head", ylabel="share of those reached")
+    hops.xaxis.get_major_locator().set_params(integer=True)
+    for axes in (triples, entities, degrees, hops):
         axes.grid(alpha=0.3)
         axes.legend()
     figure.suptitle(title)

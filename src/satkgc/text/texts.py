@@ -15,8 +15,7 @@ from safetensors.numpy import load_file, save_file
 from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
-from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.kg.adjacency import as_indices
+from satkgc.kg import KnowledgeGraph, Vocabulary, as_indices
 from satkgc.progress import progress_bar
 from satkgc.text.config import TextConfig
 from satkgc.text.tokens import Neighbours, Ragged, Template, TokenBatch, assemble

@@ -10,7 +10,7 @@ import numpy as np
 from satkgc.arrays import Float32, Int32
 from satkgc.errors import SatkgcError
 from satkgc.models import Model, Questions, VectorModel
-from satkgc.sampling import Batch, Sampler, State, Stream
+from satkgc.sampling import Batch, Sampler, SamplerState, Stream
 
 
 class Batches:
@@ -47,7 +47,7 @@ class Batches:
         """Whether a run saved after so many steps can go on as if it had not stopped."""
         return self.period is None or step % self.period == 0 or step == self.stop
 
-    def state(self) -> State:
+    def state(self) -> SamplerState:
         """What the sampler needs to go on after the last batch that was handed out."""
         return self._stream.state() if self._stream is not None else self.sampler.state()
 

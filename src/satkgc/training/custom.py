@@ -11,11 +11,11 @@ from torch import nn
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.models import MODELS, LossConfig, Model, TextModel
-from satkgc.sampling import Needs, Sampler, SamplingConfig, Vectors, make_sampler
+from satkgc.sampling import Needs, Sampler, SamplingConfig, SamplingVectors, make_sampler
 from satkgc.training.config import Config
 from satkgc.training.run_folder import RunFolder
 
-MakeSampler = Callable[[KnowledgeGraph, SamplingConfig, int, Needs, Vectors | None], Sampler]
+MakeSampler = Callable[[KnowledgeGraph, SamplingConfig, int, Needs, SamplingVectors | None], Sampler]
 MakeLoss = Callable[[LossConfig, KnowledgeGraph], nn.Module]
 
 
@@ -62,7 +62,7 @@ class Custom:
         return model
 
     def make_sampler(
-        self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, needs: Needs, vectors: Vectors
+        self, kg: KnowledgeGraph, config: SamplingConfig, seed: int, needs: Needs, vectors: SamplingVectors
     ) -> Sampler:
         """The sampler of a run."""
         sampler = (self.sampler or make_sampler)(kg, config, seed, needs, vectors)

@@ -1,7 +1,7 @@
 """The binary form of a graph: a folder of Arrow and npy files that opens by memory map, whatever its size.
 
 `meta.json` names every other file with its size and SHA-256. Opening checks the sizes and shapes and reads none of the
-contents; `verify` reads them all.
+contents; `verify_graph` reads them all.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ import pyarrow as pa
 
 from satkgc import files
 from satkgc.errors import SatkgcError
-from satkgc.kg.adjacency import Adjacency
+from satkgc.kg.adjacency import Adjacency, KnownTriples
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.known import KnownTriples
 from satkgc.kg.vocabulary import Vocabulary
 
 FORMAT = "satkgc-graph"
@@ -35,12 +34,12 @@ META = "meta.json"
 UNREADABLE = OSError, ValueError, LookupError, TypeError, EOFError, SyntaxError, tokenize.TokenError
 
 
-def is_folder(path: Path) -> bool:
+def is_graph_folder(path: Path) -> bool:
     """Whether this looks like a graph in binary form, damaged or not."""
     return (path / META).is_file()
 
 
-def write(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> None:
+def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> None:
     """Write all arrays, those that are derived included, so that opening builds nothing; all or nothing."""
     with _replacing(folder, overwrite) as partial:
         # Threads, because sorting, writing and checksums all let go of the interpreter.
@@ -59,6 +58,8 @@ def write(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> No
             "held_out": sorted(graph.split_entities),
             "files": dict(sorted(files.items())),
         }
+        if graph.benchmark is not None:
+            meta["benchmark"] = graph.benchmark
         (partial / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
 
 
@@ -89,15 +90,15 @@ def _derived(graph: KnowledgeGraph, part: str) -> Any:
     return type(graph).__dict__[part].func(graph)
 
 
-def open_folder(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
+def open_graph(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
     """Open a graph by memory map; `fingerprint`, where given, must be that of the content."""
     folder = folder.absolute()
     meta = _read_meta(folder)
-    found = _fingerprint(meta)
-    if fingerprint not in (None, found):
+    present = _fingerprint(meta)
+    if fingerprint not in (None, present):
         raise SatkgcError("another graph has been written here since", where=folder, remedy="open it again")
     try:
-        graph = _assemble(folder, meta, found)
+        graph = _map(folder, meta, present)
         _check_shapes(folder, meta, graph)
     except (*UNREADABLE, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -105,21 +106,21 @@ def open_folder(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
     return graph
 
 
-def verify(folder: Path) -> None:
+def verify_graph(folder: Path) -> None:
     """Read every file and compare it with the checksum written beside it."""
     files = _read_meta(folder)["files"]
     with ThreadPoolExecutor(max_workers=2) as pool:
-        found = pool.map(describe, (folder / name for name in files))
-    for (name, expected), actual in zip(files.items(), found, strict=True):
+        checksums = pool.map(describe, (folder / name for name in files))
+    for (name, expected), actual in zip(files.items(), checksums, strict=True):
         if actual != expected:
             raise _damaged(folder / name, "its content does not match its checksum")
 
 
-def check_free(folder: Path, *, overwrite: bool) -> None:
+def check_overwrite(folder: Path, *, overwrite: bool) -> None:
     """Refuse a place that is taken; nothing but a graph or an empty folder is ever overwritten."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if not is_folder(folder):
+    if not is_graph_folder(folder):
         raise SatkgcError(
             "not a graph in binary form, so it is not overwritten", where=folder, remedy="choose another name"
         )
@@ -143,7 +144,7 @@ def _foreign(folder: Path) -> set[str]:
 def _replacing(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A temporary sibling that takes the folder's place at the end, or vanishes if anything goes wrong."""
     folder = folder.absolute()
-    check_free(folder, overwrite=overwrite)
+    check_overwrite(folder, overwrite=overwrite)
     partial = files.partial(folder)
     old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
     try:
@@ -211,7 +212,8 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _fingerprint(meta: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
+    content = {key: value for key, value in meta.items() if key != "benchmark"}  # where it came from is no content
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _read_meta(folder: Path) -> dict[str, Any]:
@@ -226,6 +228,8 @@ def _read_meta(folder: Path) -> dict[str, Any]:
                 where=folder,
                 remedy="import the graph again from its source",
             )
+        if not isinstance(meta.get("benchmark"), str | None):
+            raise ValueError("the name of its benchmark is no text")
         for name, expected in meta["files"].items():
             path = folder / name
             if not path.is_file():
@@ -237,7 +241,7 @@ def _read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def _assemble(folder: Path, meta: dict[str, Any], fingerprint: str) -> KnowledgeGraph:
+def _map(folder: Path, meta: dict[str, Any], fingerprint: str) -> KnowledgeGraph:
     def array(name: str) -> Any:
         # asarray sheds numpy's memmap class, whose slices are slow and whose pickles are copies.
         return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
@@ -255,6 +259,7 @@ def _assemble(folder: Path, meta: dict[str, Any], fingerprint: str) -> Knowledge
         split_entities={name: array(f"held_out_{name}") for name in meta["held_out"]},
         path=folder,
         fingerprint=fingerprint,
+        benchmark=meta.get("benchmark"),  # folders of earlier versions have none
     )
     adjacency = Adjacency(*part("adjacency", Adjacency))
     known_train = KnownTriples(meta["relations"], *part("known_train", KnownTriples))
@@ -271,11 +276,11 @@ def _check_shapes(folder: Path, meta: dict[str, Any], graph: KnowledgeGraph) -> 
     """What a glance at the headers can tell: counts as announced, types as the compiled loops expect."""
     entities = meta["entities"]
     adjacency = graph.adjacency
-    wanted: list[tuple[Any, Any, tuple[int, ...]]] = [
+    expected: list[tuple[Any, Any, tuple[int, ...]]] = [
         (graph.split(split), np.int32, (meta[split], 3)) for split in ("train", "valid", "test")
     ]
-    wanted += [(array, np.int32, (len(array),)) for array in graph.split_entities.values()]
-    wanted += [
+    expected += [(array, np.int32, (len(array),)) for array in graph.split_entities.values()]
+    expected += [
         (adjacency.neighbour_ptr, np.int64, (entities + 1,)),
         (adjacency.degree, np.int32, (entities,)),
         (adjacency.neighbours, np.int32, (adjacency.neighbour_ptr[-1],)),
@@ -287,10 +292,10 @@ def _check_shapes(folder: Path, meta: dict[str, Any], graph: KnowledgeGraph) -> 
             (known.head_ptr, known.head_relations, known.head_tails),
             (known.tail_ptr, known.tail_relations, known.tail_heads),
         ):
-            wanted += [(ptr, np.int64, (entities + 1,)), *((array, np.int32, (ptr[-1],)) for array in rest)]
+            expected += [(ptr, np.int64, (entities + 1,)), *((array, np.int32, (ptr[-1],)) for array in rest)]
     for vocabulary, size in ((graph.entities, entities), (graph.relations, meta["relations"])):
-        wanted += [(order, np.int32, (size,)) for order in (vocabulary.id_order, vocabulary.name_order)]
-    for array, dtype, shape in wanted:
+        expected += [(order, np.int32, (size,)) for order in (vocabulary.id_order, vocabulary.name_order)]
+    for array, dtype, shape in expected:
         if array.dtype != dtype or array.shape != shape:
             raise _damaged(folder, f"an array of {array.shape} {array.dtype} where {shape} {np.dtype(dtype)} belongs")
 

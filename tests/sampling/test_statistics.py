@@ -10,33 +10,36 @@ import pytest
 
 from graphs import random_graph
 from satkgc.kg import KnowledgeGraph
-from satkgc.sampling import SamplingConfig, make_sampler
-from satkgc.sampling.occurrences import Occurrences, gini, skew, variation
+from satkgc.sampling import Needs, Occurrences, SamplingConfig, make_sampler
+from satkgc.sampling.statistics import gini, skew, variation
 
 
 def test_counts_are_those_of_counting_by_hand():
     kg = random_graph(3)
     config = SamplingConfig(batch_size=20, subgraph_triples=30)
-    counted = Occurrences.count(make_sampler(kg, config, 1), range(25))
-    sampler = make_sampler(kg, config, 1)
+    counted = Occurrences.count(make_sampler(kg, config, 1, Needs(hops=True)), range(25))
+    sampler = make_sampler(kg, config, 1, Needs(hops=True))
     triples, entities, hops, degrees, duplicates = Counter(), Counter(), Counter(), Counter(), []
     for step in range(25):
         batch = sampler.draw(step)
         ends = [int(e) for row in kg.train[batch.triples] for e in (row[0], row[2])]
         triples.update(batch.triples.tolist())
         entities.update(ends)
-        hops.update(batch.distances.ravel().tolist())
+        hops.update(batch.hops.tolist())
         degrees.update(int(kg.adjacency.degree[e]).bit_length() - 1 for e in ends)
         duplicates.append(len(ends) - len(set(ends)))
     assert counted.triples.tolist() == [triples[i] for i in range(len(kg.train))]
     assert counted.entities.tolist() == [entities[i] for i in range(kg.num_entities)]
     assert counted.duplicates.tolist() == duplicates
-    assert counted.distances.tolist() == [hops[d] for d in [*range(max(hops) + 1), -1]]
+    assert counted.hops.tolist() == [hops[d] for d in [*range(max(hops) + 1), -1]]
     assert counted.degrees.tolist() == [degrees[i] for i in range(max(degrees) + 1)]
     page = counted.to_json()
     assert sum(page["distances"]["hops"]) + page["distances"]["unreached"] == pytest.approx(1)
     assert sum(page["degrees"].values()) == pytest.approx(1)
     assert page["degrees"]["2-3"] == pytest.approx(degrees[1] / 500)
+    without = Occurrences.count(make_sampler(kg, config, 1), range(25))
+    assert without.hops.tolist() == [0]
+    np.testing.assert_array_equal(without.triples, counted.triples)
 
 
 def test_gini_is_half_the_mean_difference():
@@ -74,12 +77,11 @@ def test_samplers_are_skewed_in_the_papers_order(shared_data, name, batch_size, 
     found = {}
     for sampler in ("brwr", "rwr", "brwr_p", "random"):
         config = SamplingConfig(
-            sampler=sampler,  # type: ignore[arg-type]
+            sampler=sampler,
             batch_size=batch_size,
             subgraph_triples=batch_size,
             entity_disjoint=True,
             epoch_rule="authors",
-            distances="none",
         )
         made = make_sampler(kg, config, seed=1)
         counted = Occurrences.count(made, range(epochs * made.steps_per_epoch))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from satkgc.errors import SatkgcError
-from satkgc.kg.readers import ReadOptions, read, streamed
+from satkgc.kg.readers import ReadOptions, read_graph
+from satkgc.kg.readers.parquet import number_triples
 
 COLUMNS = {"head": "head", "relation": "relation", "tail": "tail"}
 ENTITIES = pa.array(["a", "b", "c"], pa.large_string())
@@ -30,8 +31,8 @@ def table(path: Path, rows: list[tuple[str | None, ...]], rows_in_group: int = 2
 @given(forms.sources(), st.randoms(), st.booleans(), st.booleans())
 def test_both_ways_give_the_same_graph(source: forms.Source, random, listed: bool, divided: bool) -> None:
     with tempfile.TemporaryDirectory() as place:
-        room = Path(place)
-        paths = forms.tables(source, room, "parquet")
+        folder = Path(place)
+        paths = forms.tables(source, folder, "parquet")
         rows = [(*triple, split) for split, triples in source.splits.items() for triple in triples]
         random.shuffle(rows)
         table(paths["triples"], rows if divided else [row[:3] for row in rows], random.randint(1, 5))
@@ -40,10 +41,10 @@ def test_both_ways_give_the_same_graph(source: forms.Source, random, listed: boo
         )
         entities = pa.array(list(source.entities), pa.large_string())
         columns = {**COLUMNS, "split": "split"} if divided else COLUMNS
-        assert streamed.number(paths["triples"], columns, entities, None) is not None
-        fast = read(paths["triples"], options)
+        assert number_triples(paths["triples"], columns, entities, None) is not None
+        fast = read_graph(paths["triples"], options)
         # A table that may hold unlisted entities goes the careful way.
-        careful = read(paths["triples"], ReadOptions(**{**vars(options), "unlisted": "add"}))
+        careful = read_graph(paths["triples"], ReadOptions(**{**vars(options), "unlisted": "add"}))
         assert forms.said(fast) == forms.said(careful)
 
 
@@ -62,18 +63,18 @@ def test_both_ways_give_the_same_graph(source: forms.Source, random, listed: boo
 def test_what_is_wrong_is_left_to_the_careful_way(tmp_path: Path, rows: list[tuple[str, ...]], message: str) -> None:
     path = table(tmp_path / "triples.parquet", rows)
     columns = COLUMNS if len(rows[0]) == 3 else {**COLUMNS, "split": "split"}
-    assert streamed.number(path, columns, ENTITIES, None) is None
+    assert number_triples(path, columns, ENTITIES, None) is None
     names = pa.table([ENTITIES, ENTITIES], names=["id", "name"])
     pq.write_table(names, tmp_path / "entities.parquet")
     with pytest.raises(SatkgcError, match=message):
-        read(path, ReadOptions(entities=tmp_path / "entities.parquet"))
+        read_graph(path, ReadOptions(entities=tmp_path / "entities.parquet"))
 
 
 def test_unlisted_relations_and_damaged_files_too(tmp_path: Path) -> None:
     path = table(tmp_path / "triples.parquet", [("a", "r", "b"), ("b", "s", "c")])
-    found = streamed.number(path, COLUMNS, ENTITIES, pa.array(["s", "r"]))
-    assert found is not None
-    assert found[0]["train"].tolist() == [[0, 1, 1], [1, 0, 2]]
-    assert streamed.number(path, COLUMNS, ENTITIES, pa.array(["r"])) is None
+    result = number_triples(path, COLUMNS, ENTITIES, pa.array(["s", "r"]))
+    assert result is not None
+    assert result[0]["train"].tolist() == [[0, 1, 1], [1, 0, 2]]
+    assert number_triples(path, COLUMNS, ENTITIES, pa.array(["r"])) is None
     path.write_bytes(path.read_bytes()[:-7])
-    assert streamed.number(path, COLUMNS, ENTITIES, None) is None
+    assert number_triples(path, COLUMNS, ENTITIES, None) is None

@@ -1,4 +1,4 @@
-"""The forms in which the benchmarks are published, turned into the TSV folder that our reader knows.
+"""The formats in which the benchmarks are published, turned into the TSV folder that our reader knows.
 
 One function a publisher. Each takes the published files by name and writes train, valid, test and entities.tsv (and
 relations.tsv where relations have texts of their own) into an empty folder. Only entities that occur in a triple are
@@ -39,16 +39,20 @@ def simkgc_freebase(files: Files, out: Path) -> None:
 
 
 def blp_freebase(files: Files, out: Path) -> None:
-    """FB15k-237 split by entities: a triple goes to test if it touches a test entity, else to valid if a valid one."""
-    held_out = {"test": set(_lines(files["test-ents.txt"])), "valid": set(_lines(files["dev-ents.txt"]))}
+    """FB15k-237 split by entities: a triple goes to test if it touches a test entity, else to valid if a valid one.
+
+    Valid's entities are those of KNN-KG's file of valid texts; its file of test texts has test's and some of valid's.
+    """
+    valid, test = (_pairs(files[f"entity2textlong_{split}.txt"]).keys() for split in ("dev", "test"))
+    held_out = {"test": test - valid, "valid": set(valid)}
     ids: dict[str, None] = {}
     parts: dict[str, list[str]] = {split: [] for split in SPLITS}
     for source in SPLITS:
         for line in _lines(files[f"{source}.txt"]):
             head, _, tail = line.split("\t")
             ids.update({head: None, tail: None})
-            where = next((split for split, members in held_out.items() if {head, tail} & members), "train")
-            parts[where].append(line)
+            target = next((split for split, members in held_out.items() if {head, tail} & members), "train")
+            parts[target].append(line)
     for split, lines in parts.items():
         _write_lines(out / f"{split}.tsv", lines)
     for split, members in held_out.items():
@@ -110,11 +114,11 @@ def _copy_triples(paths: list[Path], out: Path) -> list[str]:
 
 
 def _triple_ids(paths: list[Path], columns: tuple[int, ...]) -> list[str]:
-    found: dict[str, None] = {}
+    ids: dict[str, None] = {}
     for path in paths:
         for column in Delimited(SourceFile.of(path)).columns(columns, 3):
-            found.update(dict.fromkeys(pc.unique(column).to_pylist()))
-    return list(found)
+            ids.update(dict.fromkeys(pc.unique(column).to_pylist()))
+    return list(ids)
 
 
 def _freebase_texts(files: Files) -> dict[str, tuple[str, str]]:
@@ -155,7 +159,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _unpack(archive: Path, members: Mapping[str, Path]) -> None:
-    """Write those members whose names end as given to where they are wanted."""
+    """Write the members whose names end as the keys do to the paths."""
     missing = set(members)
     try:
         with tarfile.open(archive) as tar:

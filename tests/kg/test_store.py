@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from kg_graphs import content, graphs, vocabulary
 
 from satkgc import KnowledgeGraph, SatkgcError
-from satkgc.kg import binary
+from satkgc.kg import verify_graph
 
 
 def sample(triples: int = 60) -> KnowledgeGraph:
@@ -35,11 +35,11 @@ def sample(triples: int = 60) -> KnowledgeGraph:
 @settings(max_examples=25)
 @given(graphs())
 def test_a_graph_comes_back_as_it_was(graph: KnowledgeGraph) -> None:
-    with tempfile.TemporaryDirectory() as room:
-        opened = graph.save(Path(room) / "graph")
+    with tempfile.TemporaryDirectory() as folder:
+        opened = graph.save(Path(folder) / "graph")
         assert content(opened) == content(graph)
-        binary.verify(Path(room) / "graph")
-        assert os.listdir(room) == ["graph"]
+        verify_graph(Path(folder) / "graph")
+        assert os.listdir(folder) == ["graph"]
 
 
 def test_an_opened_graph_is_mapped_and_builds_nothing(tmp_path: Path) -> None:
@@ -59,6 +59,19 @@ assert graph.entities.find("e3") == 3 and graph.entities.description(3) == "abou
 assert not {"numba", "torch", "transformers", "scipy", "matplotlib", "pandas"} & sys.modules.keys()
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "graph")], check=True)
+
+
+def test_a_folder_without_a_benchmark_is_of_none_and_its_fingerprint_says_nothing_of_it(tmp_path: Path) -> None:
+    """As written before there were benchmarks; what a run remembers of a graph does not depend on where it is from."""
+    graph = sample().save(tmp_path / "graph")
+    assert graph.benchmark is None
+    assert "benchmark" not in json.loads((tmp_path / "graph" / "meta.json").read_text())
+    _edit_meta(tmp_path / "graph", benchmark="WN18RR")
+    opened = KnowledgeGraph.load(tmp_path / "graph")
+    assert (opened.benchmark, opened.fingerprint) == ("WN18RR", graph.fingerprint)
+    again = opened.save(tmp_path / "copy")
+    assert (again.benchmark, again.fingerprint) == ("WN18RR", graph.fingerprint)
+    assert pickle.loads(pickle.dumps(again)).benchmark == "WN18RR"  # noqa: S301 — our own bytes
 
 
 def in_another_process(graph: KnowledgeGraph) -> tuple[str, list[int]]:
@@ -101,7 +114,7 @@ def test_nothing_is_overwritten_unasked_and_nothing_but_a_graph_ever(tmp_path: P
 
 
 def test_what_a_killed_write_left_goes_with_the_next_and_what_others_write_stays(tmp_path: Path) -> None:
-    script = "import sys, time; from pathlib import Path; from satkgc.kg.binary import _replacing\n"
+    script = "import sys, time; from pathlib import Path; from satkgc.kg.store import _replacing\n"
     script += "with _replacing(Path(sys.argv[1]), False): print('here', flush=True); time.sleep(600)"
     target = str(tmp_path / "graph")
     with subprocess.Popen([sys.executable, "-c", script, target], stdout=subprocess.PIPE, text=True) as other:
@@ -164,7 +177,7 @@ def _edit_meta(folder: Path, **changes: object) -> None:
     (folder / "meta.json").write_text(json.dumps(meta | changes))
 
 
-def _without(folder: Path, key: str) -> None:
+def _remove_key(folder: Path, key: str) -> None:
     meta = json.loads((folder / "meta.json").read_text())
     del meta[key]
     (folder / "meta.json").write_text(json.dumps(meta))
@@ -207,11 +220,12 @@ DAMAGES = {
     "no meta": (lambda f: (f / "meta.json").write_text("{"), "not a graph that can be opened"),
     "foreign": (lambda f: (f / "meta.json").write_text('{"format": "other"}'), "not that of a graph"),
     "a list": (lambda f: (f / "meta.json").write_text("[1]"), "not a graph that can be opened"),
+    "benchmark": (lambda f: _edit_meta(f, benchmark=5), "the name of its benchmark is no text"),
     "newer": (lambda f: _edit_meta(f, version=99), "version 99 of the binary form, where this satkgc reads version 1"),
     "counts": (lambda f: _edit_meta(f, train=1), r"an array of \(51, 3\) int32 where \(1, 3\) int32 belongs"),
     "entities": (lambda f: _edit_meta(f, entities=7), "belongs"),
-    "no entities": (lambda f: _without(f, "entities"), "not a graph that can be opened: 'entities'"),
-    "no train": (lambda f: _without(f, "train"), "not a graph that can be opened: 'train'"),
+    "no entities": (lambda f: _remove_key(f, "entities"), "not a graph that can be opened: 'entities'"),
+    "no train": (lambda f: _remove_key(f, "train"), "not a graph that can be opened: 'train'"),
     "no pointers": (_empty_pointers, "not a graph that can be opened: index -1 is out of bounds"),
     "another type": (_other_type, "int64 where"),
     "pickle": (_pickled, "not a graph that can be opened"),
@@ -239,4 +253,4 @@ def test_a_changed_byte_is_found_by_looking_at_all_of_them(tmp_path: Path) -> No
     (folder / "train.npy").write_bytes(data)
     KnowledgeGraph.load(folder)  # opening looks at sizes alone
     with pytest.raises(SatkgcError, match=r"train\.npy: .* does not match its checksum"):
-        binary.verify(folder)
+        verify_graph(folder)
