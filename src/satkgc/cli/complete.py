@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence
 
 Run = Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.", show_default=False)]
-Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
+Device = Annotated[str, typer.Option(help="Where to run the model: auto, cpu, cuda, cuda:1.")]
 
 
 class Side(StrEnum):
@@ -35,13 +35,6 @@ class Part(StrEnum):
     head = "head"
     relation = "relation"
     tail = "tail"
-
-
-class IndexKind(StrEnum):
-    """How entity vectors are searched."""
-
-    exact = "exact"
-    faiss = "faiss"
 
 
 def register(app: typer.Typer) -> None:
@@ -81,7 +74,7 @@ def complete(
     ] = None,
     questions: Annotated[Path | None, typer.Option(help="Answer a file: .tsv, .csv or .jsonl.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write its answers. (default: print them)")] = None,
-    device: Device = "cpu",
+    device: Device = "auto",
 ) -> None:
     """Complete a triple: give two of head, relation and tail, get the third.
 
@@ -105,8 +98,7 @@ def complete(
 
       satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
     """
-    from satkgc.completion import Completer, NewEntity, Question, Role
-    from satkgc.completion.questions import as_record, count_questions
+    from satkgc.completion import Completer, NewEntity, Question, Role, answer_to_dict, count_questions
 
     narrow: dict[str, Any] = {"k": k, "drop_known": drop_known, "min_probability": min_probability}
     narrow |= {"min_score": min_score, "among": tuple(among) if among else None}
@@ -138,12 +130,12 @@ def complete(
     question = Question(**parts, **narrow)
     note_unfinished(run)
     completer = Completer.load(run, device)
-    if new_fact and not completer.asker.texts.config.names_neighbours(new_description):
+    if new_fact and not completer.reads_facts(new_description):
         why = "this run names no neighbours in such a text: the facts are known answers and no more"
         typer.echo(why, err=True)
     answers = completer.ask([question])[0]
     if as_json:
-        print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))
+        print(json.dumps([answer_to_dict(answer) for answer in answers], indent=1, ensure_ascii=False))
     else:
         _show(answers, relation is None)
 
@@ -156,7 +148,7 @@ def evidence(
     k: Annotated[int, typer.Option("--k", min=1, help="How many similar known triples.")] = 5,
     asked: Annotated[Part, typer.Option(help="The part that is taken for the missing one.")] = Part.tail,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    device: Device = "cpu",
+    device: Device = "auto",
 ) -> None:
     """Show why a triple is likely or not: similar known triples, a path between its ends, the texts compared.
 
@@ -192,14 +184,14 @@ def propose(
         float | None,
         typer.Option(min=0, max=1, help="Only above the probability that had this precision on validation questions."),
     ] = None,
-    without: Annotated[list[str] | None, typer.Option(help="Not this relation; repeat it for several.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Not this relation; repeat it for several.")] = None,
     typed: Annotated[
         bool, typer.Option("--typed", help="Only entities that the graph has at that end of the relation already.")
     ] = False,
     second_answers: Annotated[
         bool, typer.Option("--second-answers", help="Also where a relation has one answer, and an entity has it.")
     ] = False,
-    device: Device = "cpu",
+    device: Device = "auto",
 ) -> None:
     """Propose the most likely triples that the graph does not hold, over the whole graph or some relations.
 
@@ -220,20 +212,19 @@ def propose(
 
       satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.6
 
-      satkgc propose runs/demo missing.csv --typed --without also_see
+      satkgc propose runs/demo missing.csv --typed --exclude also_see
     """
-    from satkgc.completion import Completer
-    from satkgc.completion.propose import check_out
+    from satkgc.completion import Completer, check_proposals_file
 
-    check_out(out, n)
+    check_proposals_file(out, n)
     note_unfinished(run)
     completer = Completer.load(run, device)
     if precision is not None:
-        if completer.asker.calibration is None:
+        if not completer.calibrated:
             raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
-        min_probability = max(min_probability or 0.0, completer.asker.calibration.threshold(precision))
+        min_probability = max(min_probability or 0.0, completer.threshold(precision))
     count = completer.propose(
-        out, n, relation or None, min_probability, second_answers=second_answers, without=without or (), typed=typed
+        out, n, relation or None, min_probability, second_answers=second_answers, exclude=exclude or (), typed=typed
     )
     typer.echo(f"{out}: {count:,} triples")
 
@@ -256,17 +247,17 @@ def accept(
 
       satkgc accept missing.csv accepted.nt
     """
-    from satkgc.completion.review import accept as write_accepted
+    from satkgc.completion import accept_proposals
 
-    count, looked = write_accepted(reviewed, out, column)
+    count, looked = accept_proposals(reviewed, out, column)
     typer.echo(f"{out}: {count:,} of {looked:,} triples")
 
 
 def prepare(
     run: Run,
-    index: Annotated[IndexKind, typer.Option(help="faiss is for millions of entities.")] = IndexKind.exact,
+    index: Annotated[str, typer.Option(help="exact, or faiss for millions of entities.")] = "exact",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was measured as JSON.")] = False,
-    device: Device = "cpu",
+    device: Device = "auto",
 ) -> None:
     """Make what a run needs to answer: entity vectors, their index, calibrated probabilities.
 
@@ -282,7 +273,7 @@ def prepare(
     from satkgc.completion import Completer
 
     note_unfinished(run)
-    facts = Completer.prepare(run, device, index.value)
+    facts = Completer.prepare(run, device, index)
     if as_json:
         print(json.dumps(facts, indent=1))
     else:
@@ -306,7 +297,7 @@ def _fact(text: str) -> Any:
 
 
 def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, narrow: dict[str, Any]) -> None:
-    from satkgc.completion.questions import answer_file, as_json
+    from satkgc.completion import answer_file, outcome_to_json
     from satkgc.progress import progress_bar
 
     refused = 0
@@ -318,7 +309,7 @@ def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, 
             for question, answers in answer_file(completer, questions, **narrow):
                 refused += isinstance(answers, SatkgcError)
                 bar.advance(task)
-                yield as_json(question, answers)
+                yield outcome_to_json(question, answers)
 
     if out is None:
         for line in lines():

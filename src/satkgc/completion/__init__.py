@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from satkgc.completion.answer import (
     AmbiguousNameError,
     Answer,
+    CompleterInfo,
     Entity,
     EntityDetail,
     Evidence,
@@ -34,6 +35,7 @@ __all__ = [
     "AmbiguousNameError",
     "Answer",
     "Completer",
+    "CompleterInfo",
     "Entity",
     "EntityDetail",
     "Evidence",

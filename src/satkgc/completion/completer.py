@@ -13,6 +13,7 @@ import numpy as np
 from satkgc.arrays import Float32
 from satkgc.completion.answer import (
     Answer,
+    CompleterInfo,
     Entity,
     EntityDetail,
     EntityRef,
@@ -232,6 +233,12 @@ class Completer:
         order = heads[np.argsort(-degree[heads], kind="stable")][: max(count, len(heads) // 20)]
         chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(int)]
         return [names.describe(int(i)) for i in chosen]
+
+    def info(self) -> CompleterInfo:
+        """What is loaded, and entities to begin with."""
+        kg, examples = self.kg, tuple(self.examples())
+        sizes = kg.num_entities, kg.num_relations, len(kg.train)
+        return CompleterInfo(kg.name, *sizes, self.calibrated, self.reads_facts(), examples)
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Float32:
         """Vectors of the graph's entities from `start` to `stop`, of length one.  # (stop - start, dim)"""

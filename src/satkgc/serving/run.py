@@ -70,13 +70,12 @@ def _open(run: Path, told: Callable[[str], None]) -> Completer:
     # With torch behind it: after the port is open.
     import torch
 
-    from satkgc.completion import Completer
-    from satkgc.completion.prepare import is_prepared
-    from satkgc.training import Run
+    from satkgc.completion import Completer, is_prepared
+    from satkgc.training import RunFolder
 
     if not is_prepared(run):
         print(
-            f"this run has no index yet: its {Run.load(run).kg.num_entities:,} entities are encoded first; "
+            f"this run has no index yet: its {RunFolder.load(run).kg.num_entities:,} entities are encoded first; "
             f"`satkgc prepare {run}` does that beforehand",
             file=sys.stderr,
             flush=True,
@@ -84,7 +83,7 @@ def _open(run: Path, told: Callable[[str], None]) -> Completer:
     if "OMP_NUM_THREADS" not in os.environ:
         # A core stays free for the connections: where they share one, each waits for the other's slices of time.
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
-    completer = Completer.load(run, told=told)
+    completer = Completer.load(run, on_progress=told)
     with suppress(SatkgcError):  # the first question is a slow one: let nobody wait for it
         completer.tails(completer.kg.entities.id(0), completer.kg.relations.id(0))
     return completer

@@ -6,8 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from satkgc.completion import Answer, Entity, NewEntity, Question, Relation, Role
-from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.completion import (
+    AmbiguousNameError,
+    Answer,
+    Entity,
+    NewEntity,
+    Question,
+    Relation,
+    Role,
+    UnknownNameError,
+)
 from satkgc.errors import SatkgcError
 from satkgc.serving import settings as limit
 
