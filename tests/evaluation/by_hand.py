@@ -1,11 +1,11 @@
-"""Graphs, vectors and slow, plain rankings that the tests of this room share."""
+"""Graphs, vectors and slow, plain rankings that the tests of evaluation share."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from graphs import graph_of
-from satkgc.evaluation.slices import Slices
+from satkgc.evaluation import Slices
 
 
 def unit_vectors(rng, count, dim):

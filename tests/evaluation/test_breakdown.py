@@ -7,9 +7,9 @@ import pytest
 from by_hand import split_graph
 
 from graphs import graph_of
+from satkgc.evaluation import Ranks
 from satkgc.evaluation.breakdown import break_down
 from satkgc.evaluation.metrics import measure_directions
-from satkgc.evaluation.ranking import Ranks
 from satkgc.kg import CATEGORIES, relation_categories
 
 

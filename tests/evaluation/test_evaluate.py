@@ -1,29 +1,34 @@
-"""The whole evaluation on random vectors: against plain ranks, in files, in JSON, among few candidates."""
+"""The whole evaluation of models with vectors: against plain ranks, in files, in JSON, among few candidates."""
 
 from __future__ import annotations
 
 import importlib
 import json
-from dataclasses import asdict
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
+from array_model import ArrayModel, random_model
 from by_hand import counts_of, plain_counts, split_graph, unit_vectors
 
+import satkgc
+from graphs import graph_of
 from satkgc.errors import SatkgcError
-from satkgc.evaluation import EvaluationConfig, QuestionRanks, compare, evaluate_with
-from satkgc.evaluation.exact import exact_scores
+from satkgc.evaluation import EvaluationConfig, QuestionRanks, candidate_entities, compare, evaluate
+from satkgc.evaluation.ranking import exact_scores
+from satkgc.kg import KnowledgeGraph
+from satkgc.models import EncoderConfig, Questions, TextModel, TextModelConfig
+from satkgc.text import TextConfig
 
 module = importlib.import_module("satkgc.evaluation.evaluate")  # the package has a function of that name
 KG = split_graph(21)
-RNG = np.random.default_rng(22)
-ENTITIES = unit_vectors(RNG, KG.num_entities, 8)
-QUERIES = unit_vectors(RNG, KG.num_entities * 2 * KG.num_relations, 8).reshape(KG.num_entities, -1, 8)
+MODEL = random_model(KG, 22)
+ENTITIES, QUERIES = MODEL.entities, MODEL.queries
 
 
 def run(split="test", **settings):
-    return evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], KG, split, EvaluationConfig(**settings))
+    return evaluate(MODEL, KG, split, EvaluationConfig(**settings))
 
 
 @pytest.mark.parametrize("candidates", ["all", "split"])
@@ -46,19 +51,20 @@ def test_both_directions_are_plain_filtered_ranks(split, candidates):
 
 
 def test_a_question_is_encoded_once_and_an_entity_once(monkeypatch):
-    asked, seen = [], []
+    pairs, seen = [], []
 
-    def queries(entities, directed):
-        asked.extend(zip(entities.tolist(), directed.tolist(), strict=True))
-        return QUERIES[entities, directed]
+    class Watched(ArrayModel):
+        def encode_questions(self, questions, **options):
+            pairs.extend(zip(questions.entities.tolist(), questions.relations.tolist(), strict=True))
+            return super().encode_questions(questions, **options)
 
-    def entities(chosen):
-        seen.extend(chosen.tolist())
-        return ENTITIES[chosen]
+        def encode_entities(self, entities, **options):
+            seen.extend(entities.tolist())
+            return super().encode_entities(entities, **options)
 
     monkeypatch.setattr(module, "_CHUNK", 7)
-    report = evaluate_with(entities, queries, KG)
-    assert len(asked) == len(set(asked))
+    report = evaluate(Watched(KG, ENTITIES, QUERIES), KG)
+    assert len(pairs) == len(set(pairs))
     assert seen == list(range(KG.num_entities))
     np.testing.assert_array_equal(counts_of(report.ranks["tail"]), counts_of(run().ranks["tail"]))
 
@@ -89,7 +95,7 @@ def test_vectors_of_other_precision_are_ranked_as_float32(monkeypatch, dtype, in
     if in_a_file:
         monkeypatch.setattr(module, "_tile_mib", lambda config: config.memory_mib)
     entities, queries = ENTITIES.astype(dtype), QUERIES.astype(dtype)
-    report = evaluate_with(lambda e: entities[e], lambda e, d: queries[e, d], KG)
+    report = evaluate(ArrayModel(KG, entities, queries), KG)
     scores = exact_scores(queries[KG.test[:, 0], KG.test[:, 1]].astype(np.float32), entities.astype(np.float32))
     known = [KG.known_all.tails(head, relation) for head, relation, _ in KG.test]
     np.testing.assert_array_equal(counts_of(report.ranks["tail"]), plain_counts(scores.numpy(), KG.test[:, 2], known))
@@ -116,7 +122,7 @@ def test_sampled_candidates_make_ranks_better_but_never_better_than_first():
 
 def test_some_rows_are_ranked_as_among_all():
     rows = np.array([7, 2, 9])
-    part = evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], KG, "test", rows=rows)
+    part = evaluate(MODEL, KG, "test", rows=rows)
     for direction in ("head", "tail"):
         np.testing.assert_array_equal(counts_of(part.ranks[direction]), counts_of(run().ranks[direction])[rows])
     assert part.to_json()["triples"] == 3
@@ -162,7 +168,7 @@ def test_ranks_that_were_taken_in_another_way_are_not_compared(tmp_path, setting
         with pytest.raises(SatkgcError, match=f"not ranked in the same way: {told};"):
             compare(*sources)
     about = json.loads(pq.read_schema(tmp_path / "one.parquet").metadata[b"satkgc"])
-    assert about == {"dataset": KG.name, "split": "test", **asdict(EvaluationConfig())}
+    assert about == {"dataset": KG.name, "split": "test", **EvaluationConfig().model_dump()}
 
 
 def test_what_does_not_change_ranks_may_differ_in_a_comparison():
@@ -182,15 +188,9 @@ def test_without_metadata_other_numbers_of_candidates_tell(tmp_path):
 
 def test_a_split_without_triples_is_named():
     with pytest.raises(SatkgcError, match="no test triples"):
-        evaluate_with(lambda e: ENTITIES[e], lambda e, d: QUERIES[e, d], _without_test())
+        evaluate(MODEL, graph_of(KG.train, KG.num_entities, KG.num_relations))
     with pytest.raises(SatkgcError, match="unknown split 'testing'; choose train, valid or test"):
         run("testing")
-
-
-def _without_test():
-    from graphs import graph_of
-
-    return graph_of(KG.train, KG.num_entities, KG.num_relations)
 
 
 @pytest.mark.parametrize(
@@ -207,3 +207,92 @@ def _without_test():
 def test_nonsense_settings_are_refused_by_name(setting, value):
     with pytest.raises(SatkgcError, match=f"evaluation.{setting} is"):
         EvaluationConfig(**{setting: value})
+
+
+def test_a_model_in_training_is_evaluated_without_dropout_and_goes_on_as_it_was():
+    modes = []
+
+    class Watched(ArrayModel):
+        def encode_entities(self, entities, **options):
+            modes.append((self.training, self.part.training))
+            return super().encode_entities(entities, **options)
+
+    model = Watched(KG, ENTITIES, QUERIES).train()
+    model.part = torch.nn.Dropout().eval()
+    evaluate(model, KG)
+    assert modes == [(False, False)]
+    assert (model.training, model.part.training) == (True, False)
+
+
+def test_the_text_model_is_evaluated_by_its_own_vectors(tiny_backbone):
+    kg = split_graph(31)
+    config = TextModelConfig(encoder=EncoderConfig(backbone=str(tiny_backbone)), text=TextConfig(max_tokens=32))
+    model = TextModel(kg, config).eval()
+    entities = model.encode_entities(np.arange(kg.num_entities, dtype=np.int32))
+    pairs = np.indices((kg.num_entities, 2 * kg.num_relations)).reshape(2, -1).astype(np.int32)
+    queries = model.encode_questions(Questions(*pairs)).reshape(kg.num_entities, 2 * kg.num_relations, -1)
+    expected = evaluate(ArrayModel(kg, entities, queries), kg)
+    report = evaluate(model, kg)
+    # The two encode in other batches, which rounds differently, and a near tie may turn.
+    for direction in ("head", "tail"):
+        difference = np.abs(counts_of(report.ranks[direction]) - counts_of(expected.ranks[direction]))
+        assert np.median(difference) == 0
+        assert difference.max() <= 3
+    assert set(report.seconds) == {"encoding", "ranking"}
+
+
+def test_a_run_folder_is_evaluated_with_settings_by_their_names(tiny_backbone, tmp_path):
+    from satkgc.training import Config, RunFolder
+
+    kg, own = split_graph(32), EvaluationConfig(candidates="split", memory_mib=64)
+    model = TextModelConfig(encoder=EncoderConfig(backbone=str(tiny_backbone)), text=TextConfig(max_tokens=32))
+    run = RunFolder.create(tmp_path / "run", Config(model=model, evaluation=own), kg, "made-up")
+    TextModel(kg, model).save(tmp_path / "run" / "model")
+    for source in (run, tmp_path / "run", str(tmp_path / "run")):
+        report = satkgc.evaluate(source, "valid", sampled=5, ties="pessimistic", device="cpu")
+        assert report.split == "valid"
+        assert report.config == own.replace(sampled=5, ties="pessimistic")
+        assert (report.ranks["head"].candidates == 6).all()
+    assert satkgc.evaluate(run, candidates="all").config == own.replace(candidates="all")
+    other = EvaluationConfig(seed=3)
+    assert satkgc.evaluate(run, config=other, sampled=5).config == other.replace(sampled=5)
+    np.testing.assert_array_equal(
+        counts_of(satkgc.evaluate(run).ranks["tail"]), counts_of(run.evaluate().ranks["tail"])
+    )
+    with pytest.raises(SatkgcError, match="unknown split 'testing'"):
+        satkgc.evaluate(run, "testing")
+    with pytest.raises(SatkgcError, match="no run here"):
+        satkgc.evaluate(tmp_path)
+    with pytest.raises(SatkgcError, match=r"evaluation\.candidates is 1000; .* and sampled to a number"):
+        satkgc.evaluate(run, candidates=1000)
+
+
+@pytest.mark.shared
+def test_inductive_candidates_are_the_unseen_entities_and_what_they_touch(shared_data, monkeypatch):
+    monkeypatch.setenv("SATKGC_DATA", str(shared_data))
+    kg = KnowledgeGraph.load("BLP-FB15k-237-inductive")
+    candidates = candidate_entities(kg, "test", "split")
+    new = kg.split_entities["test"]
+    assert np.isin(new, candidates).all()
+    assert (kg.adjacency.degree[new] == 0).all()
+    assert np.isin(kg.test[:, [0, 2]], candidates).all()
+    assert len(new) <= len(candidates) < kg.num_entities
+
+
+@pytest.mark.shared
+def test_random_vectors_on_wn18rr_get_the_ranks_of_chance(shared_data, monkeypatch):
+    monkeypatch.setenv("SATKGC_DATA", str(shared_data))
+    kg = KnowledgeGraph.load("WN18RR")
+    rng = np.random.default_rng(1)
+
+    class Chance(ArrayModel):
+        def encode_questions(self, questions, **options):
+            return unit_vectors(rng, len(questions), 16)
+
+    model = Chance(kg, unit_vectors(rng, kg.num_entities, 16), None)
+    report = evaluate(model, kg, config=EvaluationConfig(memory_mib=64))
+    assert report.metrics()["both"]["amri"] == pytest.approx(0, abs=0.03)
+    others = [len(kg.known_all.tails(h, r)) - 1 for h, r, _ in kg.test[:200]]
+    assert (kg.num_entities - report.ranks["tail"].candidates[:200]).tolist() == others
+    groups = report.to_json()["breakdown"]["relation"]
+    assert sum(group["tail"]["count"] for group in groups.values()) == len(kg.test) == 3134

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +28,10 @@ def test_models_of_pykeen_are_evaluated_as_it_is_shown(tmp_path, monkeypatch):
     assert compare(report, "transe.parquet")[0].p == 1
 
     def theirs(model, test, others):
-        found = RankBasedEvaluator().evaluate(
+        result = RankBasedEvaluator().evaluate(
             model, test, additional_filter_triples=others, use_tqdm=False, batch_size=64
         )
-        return found.get_metric("both.realistic.inverse_harmonic_mean_rank")
+        return result.get_metric("both.realistic.inverse_harmonic_mean_rank")
 
     train, valid, test = (torch.tensor(kg.split(name)).long() for name in ("train", "valid", "test"))
     assert report.metrics()["both"]["mrr"] == pytest.approx(theirs(model, test, [train, valid]), abs=1e-6)
@@ -50,5 +49,5 @@ def test_models_of_pykeen_are_evaluated_as_it_is_shown(tmp_path, monkeypatch):
 
 
 def test_every_setting_is_named():
-    for field in fields(EvaluationConfig):
-        assert f"`{field.name}`" in TEXT, field.name
+    for name in EvaluationConfig.model_fields:
+        assert f"`{name}`" in TEXT, name

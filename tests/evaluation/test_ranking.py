@@ -1,6 +1,10 @@
-"""Ranks against a plain Python ranking, for all block sizes, with many ties, and from memory-mapped files."""
+"""Ranks against a plain Python ranking, for all block sizes, with many ties, from memory-mapped files, and sampled."""
 
 from __future__ import annotations
+
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,9 +14,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from satkgc.errors import SatkgcError
-from satkgc.evaluation import measure, rank_queries, ranking
-from satkgc.evaluation.exact import ONE, exact_scores, ranking_device, read_rows, to_grid
-from satkgc.evaluation.ranking import Bonus, Ranks, answer_cosines
+from satkgc.evaluation import Ranks, measure, rank_queries, ranking
+from satkgc.evaluation.ranking import (
+    ONE,
+    Bonus,
+    answer_cosines,
+    exact_scores,
+    rank_scores,
+    ranking_device,
+    read_rows,
+    sample_candidates,
+    to_grid,
+)
+
+# Ten times the entities in a memory-mapped file: in a process of its own, to measure its memory.
+PROGRAM = """
+import json, resource, sys
+import numpy as np
+from by_hand import slices_of, unit_vectors
+from satkgc.evaluation import rank_queries
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+rng = np.random.default_rng(0)
+queries = unit_vectors(rng, 50, 64)
+block = unit_vectors(rng, 10_000, 64)
+peaks = []
+for copies in (4, 40):
+    with open(sys.argv[1], "wb") as stream:
+        for _ in range(copies):
+            block.tofile(stream)
+    entities = np.memmap(sys.argv[1], np.float32, "r", shape=(copies * 10_000, 64))
+    ranks = rank_queries(queries, entities, np.arange(50, dtype=np.int32), slices_of([[]] * 50), memory_mib=8)
+    assert (ranks.equal >= copies - 1).all()
+    peaks.append(peak())
+print(json.dumps({"peaks": peaks, "file": copies * block.nbytes / 2**20}))
+"""
 
 
 def problem(rng, make, queries=7, entities=30, dim=8, near=False):
@@ -43,6 +81,17 @@ def test_counts_are_those_of_a_plain_ranking(seed, make, near, width):
         patch.setattr(ranking, "_columns", lambda *_: width)
         patch.setattr(ranking, "_ROWS", 3)
         ranks = rank_queries(queries, entities, answers, slices_of(known), bonus=bonus)
+    np.testing.assert_array_equal(counts_of(ranks), plain_counts(scores, answers, known))
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), st.integers(1, 8))
+def test_scores_in_blocks_of_any_size_rank_as_plain_ones(seed, block):
+    rng = np.random.default_rng(seed)
+    _, _, answers, known, _ = problem(rng, unit_vectors)
+    scores = rng.choice([-np.inf, -1.0, 0.0, 2.0, np.inf], (7, 30))  # infinite scores have an order, and tie
+    rows = [slice(start, min(start + block, 7)) for start in range(0, 7, block)]
+    ranks = rank_scores(((part, torch.from_numpy(scores[part])) for part in rows), answers, slices_of(known), 30)
     np.testing.assert_array_equal(counts_of(ranks), plain_counts(scores, answers, known))
 
 
@@ -154,3 +203,45 @@ def test_cuda_gives_the_ranks_of_the_cpu():
     known = slices_of([rng.integers(0, 20_000, 40) for _ in range(400)])
     here, there = (counts_of(rank_queries(queries, entities, answers, known, device=d)) for d in ("cpu", "cuda"))
     np.testing.assert_array_equal(here, there)
+
+
+def full_ranks(repeats):
+    """A query with 3 better, 4 equal and 12 worse rivals, many times."""
+    return Ranks(*(np.full(repeats, n, np.int64) for n in (3, 4, 20)))
+
+
+def test_sampled_ranks_have_the_distribution_of_an_explicit_draw():
+    repeats, sampled = 20_000, 7
+    ranks = sample_candidates(full_ranks(repeats), sampled, seed=3, purpose="head")
+    rng = np.random.default_rng(4)
+    rivals = np.array([1] * 3 + [0] * 4 + [-1] * 12)
+    drawn = rivals[rng.permuted(np.tile(np.arange(19), (repeats, 1)), axis=1)[:, :sampled]]
+    for ours, theirs in ((ranks.greater, (drawn == 1).sum(1)), (ranks.equal, (drawn == 0).sum(1))):
+        np.testing.assert_allclose(np.bincount(ours, minlength=5), np.bincount(theirs, minlength=5), atol=400)
+    together = np.mean(ranks.greater * ranks.equal)
+    assert together == pytest.approx(np.mean((drawn == 1).sum(1) * (drawn == 0).sum(1)), abs=0.05)
+    assert (ranks.candidates == sampled + 1).all()
+
+
+def test_sampling_is_seeded_and_stops_at_all_others():
+    once, again = (sample_candidates(full_ranks(50), 7, 5, "head").greater for _ in range(2))
+    np.testing.assert_array_equal(once, again)
+    assert (once != sample_candidates(full_ranks(50), 7, 6, "head").greater).any()
+    assert (once != sample_candidates(full_ranks(50), 7, 5, "tail").greater).any()
+    everyone = sample_candidates(full_ranks(50), 1_000, 5, "head")
+    np.testing.assert_array_equal(everyone.rank(), full_ranks(50).rank())
+    assert (everyone.candidates == 20).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts resident pages as Linux does")
+def test_memory_does_not_grow_with_the_number_of_entities(tmp_path):
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "entities.f32")]
+    here = __file__.rsplit("/", 2)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={"PYTHONPATH": f"{here[0]}:{here[0]}/{here[1]}", "PATH": ""}
+    )
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    small, large = measured["peaks"]
+    assert measured["file"] > 90
+    assert large - small < 20

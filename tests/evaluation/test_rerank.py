@@ -5,9 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from by_hand import counts_of, split_graph, unit_vectors
+from array_model import ArrayModel, random_model
+from by_hand import counts_of, split_graph
 
-from satkgc.evaluation import EvaluationConfig, evaluate_with
+from satkgc.evaluation import EvaluationConfig, evaluate
 from satkgc.evaluation.rerank import neighbourhood_bonus
 
 
@@ -16,28 +17,25 @@ def test_neighbourhoods_are_those_of_networkx(hops):
     kg = split_graph(3, entities=60, triples=130)
     graph = nx.Graph(kg.train[:, [0, 2]].tolist())
     graph.add_nodes_from(range(60))
-    asked = np.array([5, 7, 5, *range(60)], np.int32)
-    members = neighbourhood_bonus(kg.adjacency, asked, hops, 0.1).members
-    for place, entity in enumerate(asked):
-        wanted = nx.single_source_shortest_path_length(graph, int(entity), cutoff=hops)
-        assert members.of(place).tolist() == sorted(wanted)
+    sources = np.array([5, 7, 5, *range(60)], np.int32)
+    members = neighbourhood_bonus(kg.adjacency, sources, hops, 0.1).members
+    for place, entity in enumerate(sources):
+        expected = nx.single_source_shortest_path_length(graph, int(entity), cutoff=hops)
+        assert members.of(place).tolist() == sorted(expected)
 
 
 def test_a_bonus_beyond_all_cosines_puts_neighbours_first():
     kg = split_graph(4)
-    rng = np.random.default_rng(5)
-    entities = unit_vectors(rng, kg.num_entities, 8) * np.float32(0.3)  # cosines within ±0.09
-    queries = unit_vectors(rng, kg.num_entities * 2 * kg.num_relations, 8).reshape(kg.num_entities, -1, 8)
-    queries *= np.float32(0.3)
+    unit = random_model(kg, 5)
+    short = np.float32(0.3)  # cosines within ±0.09
+    model = ArrayModel(kg, short * unit.entities, short * unit.queries)
     for candidates in ("all", "split"):
-        config = EvaluationConfig(candidates, rerank_hops=1, rerank_weight=0.9)
-        report = evaluate_with(lambda e: entities[e], lambda e, d: queries[e, d], kg, "test", config)
-        plain = evaluate_with(
-            lambda e: entities[e], lambda e, d: queries[e, d], kg, "test", EvaluationConfig(candidates)
-        )
-        for direction, asked, answer in (("head", 2, 0), ("tail", 0, 2)):
+        plain_config = EvaluationConfig(candidates=candidates)
+        report = evaluate(model, kg, "test", plain_config.replace(rerank_hops=1, rerank_weight=0.9))
+        plain = evaluate(model, kg, "test", plain_config)
+        for direction, source, answer in (("head", 2, 0), ("tail", 0, 2)):
             for place, row in enumerate(kg.test):
-                near = {*kg.adjacency.neighbours_of(row[asked]).tolist(), int(row[asked])}
+                near = {*kg.adjacency.neighbours_of(row[source]).tolist(), int(row[source])}
                 rank = report.ranks[direction].rank()[place]
                 assert (rank <= len(near)) if row[answer] in near else (rank >= plain.ranks[direction].rank()[place])
         assert report.to_json()["rerank"] == {"hops": 1, "weight": 0.9}

@@ -1,33 +1,48 @@
-"""Models that give scores: against plain ranks, against PyKEEN with a model of its own, and what is refused."""
+"""Models that give scores: against plain ranks, of any precision, and what is refused."""
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
 import pytest
 import torch
+from array_model import random_model
 from by_hand import counts_of, plain_counts, split_graph
 
 from satkgc.errors import SatkgcError
-from satkgc.evaluation import EvaluationConfig, evaluate_scores
-from satkgc.evaluation.ranking import TIES
+from satkgc.evaluation import DIRECTIONS, EvaluationConfig, RankingTask, ScoreFunctions, evaluate, score_blocks
+from satkgc.evaluation.ranking import exact_scores
+
+module = importlib.import_module("satkgc.evaluation.evaluate")  # the package has a function of that name
 
 KG = split_graph(41)
 SHAPE = KG.num_entities, KG.num_relations, KG.num_entities
 SCORES = np.random.default_rng(42).integers(-3, 4, SHAPE)  # of every triple; few values, so many ties
 
 
-def evaluate_table(scores, split="test", batch=64, **settings):
-    """A report by a table of the score of every (head, relation, tail)."""
-    return evaluate_scores(
-        lambda heads, relations: scores[heads, relations],
-        lambda relations, tails: scores[:, relations, tails].T,
-        KG,
-        split,
-        EvaluationConfig(**settings),
-        batch=batch,
-    )
+def functions(scores):
+    """A table of the score of every (head, relation, tail), as two functions."""
+    return ScoreFunctions(lambda h, r: scores[h, r], lambda r, t: scores[:, r, t].T)
+
+
+def evaluate_table(scores, split="test", **settings):
+    return evaluate(functions(scores), KG, split, EvaluationConfig(**settings))
+
+
+class TableModel:
+    """The same as a model that answers questions; all that evaluation asks of one is this method."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def score(self, questions, candidates=None):
+        rows = []
+        for entity, relation in zip(questions.entities, questions.relations, strict=True):
+            heads = relation >= KG.num_relations
+            rows.append(self.scores[:, relation - KG.num_relations, entity] if heads else self.scores[entity, relation])
+        return torch.from_numpy(np.stack(rows))
 
 
 def plain(split, direction, candidates="all"):
@@ -46,10 +61,12 @@ def plain(split, direction, candidates="all"):
 
 @pytest.mark.parametrize("candidates", ["all", "split"])
 @pytest.mark.parametrize("split", ["test", "valid"])
-@pytest.mark.parametrize("batch", [1, 7, 64])
-def test_both_directions_are_plain_filtered_ranks(split, candidates, batch):
+@pytest.mark.parametrize("block", [1, 7, 64])
+@pytest.mark.parametrize("make", [functions, TableModel])
+def test_both_directions_are_plain_filtered_ranks(split, candidates, block, make, monkeypatch):
+    monkeypatch.setattr(module, "_QUESTIONS", block)
     before = SCORES.copy()
-    report = evaluate_table(SCORES, split, batch, candidates=candidates)
+    report = evaluate(make(SCORES), KG, split, EvaluationConfig(candidates=candidates))
     for direction in ("head", "tail"):
         np.testing.assert_array_equal(counts_of(report.ranks[direction]), plain(split, direction, candidates))
     np.testing.assert_array_equal(SCORES, before)  # a model's own table is not written into
@@ -80,19 +97,20 @@ def test_few_candidates_rows_and_break_downs_are_those_of_any_report():
     data = json.loads(json.dumps(full.to_json(), allow_nan=False))
     assert sum(group["tail"]["count"] for group in data["breakdown"]["relation"].values()) == len(KG.test)
     rows = np.array([7, 2])
-    part = evaluate_scores(lambda h, r: SCORES[h, r], lambda r, t: SCORES[:, r, t].T, KG, rows=rows)
+    part = evaluate(functions(SCORES), KG, rows=rows)
     np.testing.assert_array_equal(counts_of(part.ranks["tail"]), counts_of(full.ranks["tail"])[rows])
 
 
-def test_a_batch_fits_the_memory_setting(monkeypatch):
+def test_a_block_fits_the_memory_setting(monkeypatch):
     sizes = []
 
     def tails(heads, relations):
+        assert heads.dtype == relations.dtype == np.int64
         sizes.append(len(heads))
         return SCORES[heads, relations]
 
-    monkeypatch.setattr("satkgc.evaluation.scores._BYTES", 16 * 2**20 // KG.num_entities // 5)
-    evaluate_scores(tails, lambda r, t: SCORES[:, r, t].T, KG, config=EvaluationConfig(memory_mib=16))
+    monkeypatch.setattr(module, "_BYTES", 16 * 2**20 // KG.num_entities // 5)
+    evaluate(ScoreFunctions(tails, functions(SCORES).score_heads), KG, config=EvaluationConfig(memory_mib=16))
     assert sizes == [5] * (len(KG.test) // 5) + [len(KG.test) % 5] * bool(len(KG.test) % 5)
 
 
@@ -101,9 +119,11 @@ def test_what_cannot_be_ranked_is_said_in_one_line():
     head, relation, _ = KG.test[3]
     broken[head, relation, 0] = np.nan
     with pytest.raises(SatkgcError, match=rf"score_tails gave NaN, first for \(e{head}, r{relation}\)"):
-        evaluate_scores(lambda h, r: broken[h, r], lambda r, t: SCORES[:, r, t].T, KG)
+        evaluate_table(broken)
+    with pytest.raises(SatkgcError, match=rf"TableModel.score gave NaN, first for \(e{head}, r{relation}\)"):
+        evaluate(TableModel(np.where(np.arange(40)[:, None, None] == head, broken, SCORES)), KG, rows=np.array([3]))
     with pytest.raises(SatkgcError, match=r"score_heads gave scores of shape \(40, 25\); give \(25, 40\)"):
-        evaluate_scores(lambda h, r: SCORES[h, r], lambda r, t: SCORES[:, r, t], KG)
+        evaluate(ScoreFunctions(functions(SCORES).score_tails, lambda r, t: SCORES[:, r, t]), KG)
     for wrong in (SCORES.astype(np.complex64), SCORES.astype(str), torch.from_numpy(SCORES).to(torch.complex64)):
         with pytest.raises(SatkgcError, match="give an array or a tensor of real numbers"):
             evaluate_table(wrong)
@@ -113,28 +133,19 @@ def test_what_cannot_be_ranked_is_said_in_one_line():
     assert evaluate_table(endless).ranks["tail"].equal.any()
 
 
-@pytest.mark.parametrize(("model", "inverse"), [("TransE", False), ("DistMult", True)])
-def test_a_model_of_pykeen_has_the_metrics_that_pykeen_finds(model, inverse):
-    from pykeen.evaluation import RankBasedEvaluator
-    from pykeen.models import model_resolver
-    from pykeen.triples import CoreTriplesFactory
-
-    names = {"mrr": "inverse_harmonic_mean_rank", "hits@3": "hits_at_3", "mr": "arithmetic_mean_rank"}
-    train, valid, test = (torch.tensor(KG.split(name)).long() for name in ("train", "valid", "test"))
-    factory = CoreTriplesFactory(train, KG.num_entities, KG.num_relations, create_inverse_triples=inverse)
-    model = model_resolver.make(model, triples_factory=factory, embedding_dim=8, random_seed=0)
-    theirs = RankBasedEvaluator().evaluate(
-        model, test, additional_filter_triples=[train, valid], use_tqdm=False, batch_size=64
-    )
-    ours = evaluate_scores(
-        lambda heads, relations: model.predict_t(torch.from_numpy(np.stack([heads, relations], 1))),
-        lambda relations, tails: model.predict_h(torch.from_numpy(np.stack([relations, tails], 1))),
-        KG,
-    )
-    for ties in TIES:
-        for side, metrics in ours.metrics(ties).items():
-            for name, key in names.items():
-                assert metrics[name] == pytest.approx(theirs.get_metric(f"{side}.{ties}.{key}"), abs=1e-6)
-    assert ours.metrics()["both"]["amri"] == pytest.approx(
-        theirs.get_metric("both.realistic.adjusted_arithmetic_mean_rank_index"), abs=1e-6
-    )
+@pytest.mark.parametrize("kind", ["vectors", "scores"])
+def test_blocks_of_scores_are_those_that_ranks_are_taken_by(kind):
+    model = random_model(KG, 43) if kind == "vectors" else TableModel(SCORES)
+    everyone = np.arange(KG.num_entities, dtype=np.int32)
+    tasks = [RankingTask.of(KG, KG.test, direction, everyone) for direction in DIRECTIONS]
+    report = evaluate(model, KG)
+    greater = {id(task): [] for task in tasks}
+    for task, rows, scores in score_blocks(model, KG, tasks, block=7):
+        if kind == "vectors":
+            queries = model.queries[task.entities[rows], task.relations[rows]]
+            assert torch.equal(scores, exact_scores(queries, model.entities))
+        for place, row in zip(range(rows.start, rows.stop), scores.tolist(), strict=True):
+            known = set(task.known.of(place).tolist())
+            greater[id(task)].append(sum(s > row[task.answers[place]] for e, s in enumerate(row) if e not in known))
+    for direction, task in zip(DIRECTIONS, tasks, strict=True):
+        assert greater[id(task)] == report.ranks[direction].greater.tolist()

@@ -95,9 +95,7 @@ class EveryOther(Sampler):
 
 
 def test_a_sampler_is_a_class_and_a_line_in_the_registry(monkeypatch):
-    with pytest.raises(
-        SatkgcError, match="sampling.sampler is 'every-other'; choose one of brwr, rwr, brwr_p, mcmc, ra"
-    ):
+    with pytest.raises(SatkgcError, match=r"sampling\.sampler is 'every-other'; choose one of brwr, rwr, brwr_p"):
         SamplingConfig(sampler="every-other")
     monkeypatch.setitem(SAMPLERS, "every-other", EveryOther)
     config = SamplingConfig(sampler="every-other", batch_size=6)

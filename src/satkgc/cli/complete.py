@@ -54,7 +54,7 @@ def complete(
     min_probability: Annotated[
         float | None, typer.Option(min=0, max=1, help="Only answers at least this likely.")
     ] = None,
-    min_score: Annotated[float | None, typer.Option(help="Only answers with at least this cosine.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Only answers with at least this score.")] = None,
     among: Annotated[list[str] | None, typer.Option(help="Only this entity; may be repeated.")] = None,
     heads_of: Annotated[str | None, typer.Option(help="Only entities that are a head of this relation.")] = None,
     tails_of: Annotated[str | None, typer.Option(help="Only entities that are a tail of this relation.")] = None,
@@ -93,7 +93,7 @@ def complete(
 
       satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
     """
-    from satkgc.completion import Completer, NewEntity, Question, Role, as_record, count_questions
+    from satkgc.completion import Completer, NewEntity, Question, Role, answer_to_dict, count_questions
 
     filters: dict[str, Any] = {"k": k, "drop_known": drop_known, "min_probability": min_probability}
     filters |= {"min_score": min_score, "among": tuple(among) if among else None}
@@ -129,7 +129,7 @@ def complete(
         typer.echo("this model does not read facts: they only count as known answers", err=True)
     answers = completer.ask([question])[0]
     if as_json:
-        print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))
+        print(json.dumps([answer_to_dict(answer) for answer in answers], indent=1, ensure_ascii=False))
     else:
         _print_answers(answers, relation is None)
 
@@ -212,7 +212,7 @@ def _fact(text: str) -> Any:
 
 
 def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, filters: dict[str, Any]) -> None:
-    from satkgc.completion import answer_file, as_json
+    from satkgc.completion import answer_file, outcome_to_json
     from satkgc.progress import progress_bar
 
     errors = 0
@@ -224,7 +224,7 @@ def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, 
             for question, answers in answer_file(completer, questions, **filters):
                 errors += isinstance(answers, SatkgcError)
                 bar.advance(task)
-                yield as_json(question, answers)
+                yield outcome_to_json(question, answers)
 
     if out is None:
         for line in lines():
@@ -267,7 +267,7 @@ def _print_answers(answers: list[Answer], relations: bool) -> None:
 
 
 def _evidence_text(evidence: Evidence) -> str:
-    summary = f"{'in the graph' if evidence.known else 'not in the graph'}; cosine {evidence.score:.3f}"
+    summary = f"{'in the graph' if evidence.known else 'not in the graph'}; score {evidence.score:.3f}"
     if evidence.probability is not None:
         summary += f", probability {evidence.probability:.1%} as the missing {evidence.asked}"
     lines = [summary, ""]
@@ -283,7 +283,8 @@ def _evidence_text(evidence: Evidence) -> str:
         lines.append(f"  {evidence.path[0].source_name} {joined}")
     else:
         lines.append("  none connects the two")
-    lines += ["", "texts compared:", f"  question: {evidence.query_text}", f"  answer:   {evidence.entity_text}"]
+    if evidence.query_text:  # of a model that reads texts
+        lines += ["", "texts compared:", f"  question: {evidence.query_text}", f"  answer:   {evidence.entity_text}"]
     return "\n".join(lines)
 
 

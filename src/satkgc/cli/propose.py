@@ -29,7 +29,7 @@ def propose(
         float | None,
         typer.Option(min=0, max=1, help="Only above the probability that had this precision on validation questions."),
     ] = None,
-    without: Annotated[list[str] | None, typer.Option(help="Not this relation; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Not this relation; may be repeated.")] = None,
     typed: Annotated[
         bool, typer.Option("--typed", help="Only entities that the graph already has at that end of the relation.")
     ] = False,
@@ -58,11 +58,11 @@ def propose(
 
       satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.6
 
-      satkgc propose runs/demo missing.csv --typed --without also_see
+      satkgc propose runs/demo missing.csv --typed --exclude also_see
     """
-    from satkgc.completion import Completer, check_out
+    from satkgc.completion import Completer, check_proposals_file
 
-    check_out(out, n)
+    check_proposals_file(out, n)
     note_unfinished(run)
     completer = Completer.load(run, device)
     if precision is not None:
@@ -70,7 +70,7 @@ def propose(
             raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
         min_probability = max(min_probability or 0.0, completer.threshold(precision))
     count = completer.propose(
-        out, n, relation or None, min_probability, second_answers=second_answers, without=without or (), typed=typed
+        out, n, relation or None, min_probability, second_answers=second_answers, exclude=exclude or (), typed=typed
     )
     typer.echo(f"{out}: {count:,} triples")
 
@@ -93,7 +93,7 @@ def accept(
 
       satkgc accept missing.csv accepted.nt
     """
-    from satkgc.completion import accept as write_accepted
+    from satkgc.completion import accept_proposals
 
-    accepted, total = write_accepted(reviewed, out, column)
+    accepted, total = accept_proposals(reviewed, out, column)
     typer.echo(f"{out}: {accepted:,} of {total:,} triples")

@@ -1,28 +1,32 @@
-"""Filtered ranks, metrics, break-downs: a trained model's report."""
+"""Filtered ranks of any model, metrics, break-downs, comparison: a model becomes a report."""
 
-from satkgc.evaluation.compare import Difference, compare
+from satkgc.evaluation.compare import Difference, QuestionRanks, compare
 from satkgc.evaluation.config import EvaluationConfig
-from satkgc.evaluation.evaluate import evaluate, evaluate_with
-from satkgc.evaluation.metrics import measure
-from satkgc.evaluation.rank_files import QuestionRanks
-from satkgc.evaluation.ranking import Ranks, rank_queries
+from satkgc.evaluation.evaluate import ScoreFunctions, Scorer, evaluate, score_blocks
+from satkgc.evaluation.metrics import DIRECTIONS, measure
+from satkgc.evaluation.questions import RankingTask, Slices, candidate_entities, known_answers, split_triples
+from satkgc.evaluation.ranking import Ranks, find_rivals, rank_queries
 from satkgc.evaluation.report import Report, metrics_table
-from satkgc.evaluation.scores import evaluate_scores
-from satkgc.evaluation.slices import Slices, known_answers
 
 __all__ = [
+    "DIRECTIONS",
     "Difference",
     "EvaluationConfig",
     "QuestionRanks",
+    "RankingTask",
     "Ranks",
     "Report",
+    "ScoreFunctions",
+    "Scorer",
     "Slices",
+    "candidate_entities",
     "compare",
     "evaluate",
-    "evaluate_scores",
-    "evaluate_with",
+    "find_rivals",
     "known_answers",
     "measure",
     "metrics_table",
     "rank_queries",
+    "score_blocks",
+    "split_triples",
 ]

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from satkgc.arrays import Int32
+from satkgc.arrays import Bool, Int32
 from satkgc.evaluation.metrics import DIRECTIONS, measure, measure_directions
 from satkgc.evaluation.ranking import Ranks
 from satkgc.kg import CATEGORIES, KnowledgeGraph, relation_categories
-
-Metrics = dict[str, float]
-Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def break_down(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str) -> dict[str, object]:
@@ -27,7 +24,7 @@ def break_down(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties
 
 def by_relation(
     kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str
-) -> dict[str, dict[str, Metrics]]:
+) -> dict[str, dict[str, dict[str, float]]]:
     """Head, tail and both for every relation that the triples hold, by its id."""
     return {
         kg.relations.id(relation): _directions(ranks, triples[:, 1] == relation, ties)
@@ -37,7 +34,7 @@ def by_relation(
 
 def by_category(
     kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str
-) -> dict[str, dict[str, Metrics]]:
+) -> dict[str, dict[str, dict[str, float]]]:
     """Head, tail and both by category; "new" are relations without a training triple."""
     category = relation_categories(kg)[triples[:, 1]]
     names = (*CATEGORIES, "new")
@@ -48,7 +45,7 @@ def by_category(
     }
 
 
-def by_degree(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str) -> dict[str, Metrics]:
+def by_degree(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str) -> dict[str, dict[str, float]]:
     """Over both directions, by how many neighbours the answer has in training, in powers of two."""
     pooled, degree = _pool(ranks), kg.adjacency.degree[_answers(triples)]
     return {
@@ -58,21 +55,21 @@ def by_degree(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties:
     }
 
 
-def by_unseen(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str) -> dict[str, Metrics]:
+def by_unseen(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str) -> dict[str, dict[str, float]]:
     """Over both directions, by which of the question's entity and the answer training never showed."""
     pooled, new = _pool(ranks), kg.adjacency.degree == 0
-    answer, asked = new[_answers(triples)], new[_answers(triples[:, ::-1])]
+    answer, question = new[_answers(triples)], new[_answers(triples[:, ::-1])]
     groups = {
-        "neither": ~answer & ~asked,
-        "answer": answer & ~asked,
-        "question": asked & ~answer,
-        "both": answer & asked,
+        "neither": ~answer & ~question,
+        "answer": answer & ~question,
+        "question": question & ~answer,
+        "both": answer & question,
     }
     return {name: measure(pooled.select(group), ties) for name, group in groups.items()}
 
 
-def _directions(ranks: dict[str, Ranks], chosen: Mask, ties: str) -> dict[str, Metrics]:
-    return measure_directions({direction: part.select(chosen) for direction, part in ranks.items()}, ties)
+def _directions(ranks: dict[str, Ranks], group: Bool, ties: str) -> dict[str, dict[str, float]]:
+    return measure_directions({direction: part.select(group) for direction, part in ranks.items()}, ties)
 
 
 def _pool(ranks: dict[str, Ranks]) -> Ranks:

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from satkgc.errors import SatkgcError
-from satkgc.evaluation.exact import MOST_BONUS
-from satkgc.evaluation.ranking import TIES
+from pydantic import Field, field_validator
+
+from satkgc.evaluation.ranking import MOST_BONUS
+from satkgc.settings import Settings
 
 
-@dataclass(frozen=True)
-class EvaluationConfig:
+class EvaluationConfig(Settings):
     """How ranks are taken. The defaults are the paper's: all entities, filtered, no re-ranking; ties are realistic."""
 
-    candidates: str = "all"  # "all" entities or those of the "split" (inductive graphs)
-    sampled: int = 0  # rank among so many candidates drawn for each query; 0: among all of them
-    ties: str = "realistic"  # the rule that is reported: optimistic, realistic or pessimistic
-    rerank_hops: int = 0  # neighbourhood re-ranking: candidates within so many hops get a bonus; 0: off
-    rerank_weight: float = 0.05  # that bonus, added to the cosine
-    memory_mib: int = 2048  # for entity vectors and scores; vectors that need more go to a temporary file
-    seed: int = 0  # of the sampled candidates
+    section: ClassVar[str] = "evaluation"
 
-    def __post_init__(self) -> None:
-        rules = [
-            ("candidates", self.candidates in ("all", "split"), '"all" or "split", and sampled to a number'),
-            ("sampled", self.sampled >= 0, "0 (all) or a number of candidates"),
-            ("ties", self.ties in TIES, f"one of {', '.join(TIES)}"),
-            ("rerank_hops", self.rerank_hops >= 0, "0 (off) or a number of hops"),
-            ("rerank_weight", 0 <= self.rerank_weight <= MOST_BONUS, f"between 0 and {MOST_BONUS}"),
-            ("memory_mib", self.memory_mib >= 16, "at least 16"),
-        ]
-        for name, good, allowed in rules:
-            if not good:
-                raise SatkgcError(f"evaluation.{name} is {getattr(self, name)!r}", remedy=f"set it to {allowed}")
+    candidates: Literal["all", "split"] = "all"
+    """All entities, or those of the split (inductive graphs)."""
+    sampled: int = Field(default=0, ge=0)
+    """Rank among so many candidates drawn for each query; 0: among all of them."""
+    ties: Literal["optimistic", "realistic", "pessimistic"] = "realistic"
+    """The rule that is reported."""
+    rerank_hops: int = Field(default=0, ge=0)
+    """Neighbourhood re-ranking: candidates within so many hops get a bonus; 0: off."""
+    rerank_weight: float = Field(default=0.05, ge=0, le=MOST_BONUS)
+    """That bonus, added to the cosine."""
+    memory_mib: int = Field(default=2048, ge=16)
+    """For entity vectors and scores; vectors that need more go to a temporary file."""
+    seed: int = 0
+    """Of the sampled candidates."""
+
+    @field_validator("candidates", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        if value not in ("all", "split"):
+            raise ValueError('set it to "all" or "split", and sampled to a number')
+        return value
 
     @property
-    def described(self) -> str:
-        """The candidates in words, for reports and result files."""
+    def candidates_in_words(self) -> str:
+        """For reports and result files."""
         base = "all entities" if self.candidates == "all" else "entities of the split"
         return f"{self.sampled:,} sampled of {base}" if self.sampled else base

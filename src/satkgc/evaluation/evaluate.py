@@ -1,40 +1,63 @@
-"""From two towers to a report: encode every candidate and every question once, then rank."""
+"""From a model to a report: score every question, filter, count."""
 
 from __future__ import annotations
 
 import itertools
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from satkgc.arrays import Float32, Int32, Int64
-from satkgc.evaluation.candidates import candidate_entities
+from satkgc.errors import SatkgcError
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.metrics import DIRECTIONS
-from satkgc.evaluation.questions import Questions, triples_to_ask
-from satkgc.evaluation.ranking import Ranks, rank_queries
+from satkgc.evaluation.questions import RankingTask, candidate_entities, split_triples
+from satkgc.evaluation.ranking import Ranks, rank_queries, rank_scores, ranking_device, to_grid
 from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
 from satkgc.kg import KnowledgeGraph
+from satkgc.progress import progress_bar
 
 if TYPE_CHECKING:
-    from satkgc.models.text import Towers
-    from satkgc.text import Texts
+    from satkgc.models import Questions, VectorModel
 
-_CHUNK = 1 << 16  # entities put into words and encoded at a time
+_CHUNK = 1 << 16  # entities encoded at a time
 _TILE_MIB = 64
+_QUESTIONS = 64  # scored at a time, at most
+_BYTES = 24  # of a score: itself, widened, the candidates' part of it and two comparisons
+
+Tasks = dict[str, RankingTask]  # by direction
+
+
+class Scorer(Protocol):
+    """What can be ranked by its scores: a `Model`, or anything else with this method."""
+
+    def score(self, questions: Questions) -> Any:
+        """How well every entity of the graph answers, higher is better.  # (questions, entities)"""
+
+
+@dataclass(frozen=True)
+class ScoreFunctions:
+    """A model made elsewhere, as two functions that score every entity of the graph, higher is better.
+
+    `score_tails(heads, relations)` and `score_heads(relations, tails)` take the graph's own numbers, int64, at most 64
+    of each, and give an array or a tensor of (questions, entities), of any precision. Scores that are equal tie.
+    """
+
+    score_tails: Callable[[Int64, Int64], Any]
+    score_heads: Callable[[Int64, Int64], Any]
 
 
 def evaluate(
-    towers: Towers,
-    texts: Texts,
+    model: Scorer | ScoreFunctions,
     kg: KnowledgeGraph,
     split: str = "test",
     config: EvaluationConfig | None = None,
@@ -44,59 +67,88 @@ def evaluate(
 ) -> Report:
     """Filtered ranks of a split's triples, or of some of its rows, in both directions.
 
-    The paper's inference (appendix A): the cosine of the query vector with every entity vector. Entity vectors beyond
-    `config.memory_mib` are kept in a temporary file, so that memory does not grow with the graph.
+    A `VectorModel` is ranked by the exact cosines of its vectors (the paper's inference, appendix A). Entity vectors
+    beyond `config.memory_mib` are kept in a temporary file, so that memory does not grow with the graph. Anything else
+    that has `score(questions)`, and `ScoreFunctions`, is ranked by its scores, a few questions at a time.
     """
-    return evaluate_with(
-        lambda entities: towers.encode_entities(texts.entities(entities), progress=progress),
-        lambda entities, directed: towers.encode_queries(texts.queries(entities, directed), progress=progress),
-        kg,
-        split,
-        config,
-        rows=rows,
-        device=towers.device,
-        progress=progress,
-    )
-
-
-def evaluate_with(
-    encode_entities: Callable[[Int32], Float32],
-    encode_queries: Callable[[Int32, Int32], Float32],
-    kg: KnowledgeGraph,
-    split: str = "test",
-    config: EvaluationConfig | None = None,
-    *,
-    rows: Int64 | None = None,
-    device: torch.device | str = "cpu",
-    progress: bool = False,
-) -> Report:
-    """As `evaluate`, for any encoder of entities and of (entity, directed relation) queries into unit vectors."""
     config = config or EvaluationConfig()
-    triples = triples_to_ask(kg, split, rows)
+    triples = split_triples(kg, split, rows)
     candidates = candidate_entities(kg, split, config.candidates)
+    tasks = {direction: RankingTask.of(kg, triples, direction, candidates) for direction in DIRECTIONS}
+    with _eval_mode(model):
+        if _has_vectors(model):
+            ranks, seconds = _rank_by_vectors(model, kg, tasks, candidates, config, progress)
+        else:
+            ranks, seconds = _rank_by_scores(model, kg, tasks, candidates, config, progress)
+    report = Report(kg, split, triples, config.replace(sampled=0), len(candidates), ranks, seconds)
+    return report.sampled(config.sampled) if config.sampled else report
+
+
+def score_blocks(
+    model: Scorer | ScoreFunctions, kg: KnowledgeGraph, tasks: Iterable[RankingTask], block: int = 32
+) -> Iterator[tuple[RankingTask, slice, Tensor]]:
+    """Scores of all entities for a few questions after another, as `evaluate` ranks by them.  # (q, E)
+
+    Those of a `VectorModel` are exact cosines in units of `ranking.ONE`. All its entity vectors are kept in memory.
+    """
+    with _eval_mode(model):
+        if _has_vectors(model):
+            device = ranking_device(model.device)
+            grid = to_grid(model.encode_entities(np.arange(kg.num_entities, dtype=np.int32)), device)  # (E, d)
+            for task in tasks:
+                queries = _encode_questions(model, task)
+                for rows in _row_blocks(task, block):
+                    yield task, rows, to_grid(queries[rows], device) @ grid.T
+        else:
+            for task in tasks:
+                for rows, scores in _score_blocks(model, kg, task, block):
+                    yield task, rows, scores
+
+
+def _rank_by_vectors(
+    model: VectorModel,
+    kg: KnowledgeGraph,
+    tasks: Tasks,
+    candidates: Int32,
+    config: EvaluationConfig,
+    progress: bool,
+) -> tuple[dict[str, Ranks], dict[str, float]]:
     ranks: dict[str, Ranks] = {}
     ranking = 0.0
     begin = time.perf_counter()
     with ExitStack() as stack:
-        vectors = _encode_candidates(encode_entities, candidates, config, stack)
-        for direction in DIRECTIONS:
-            queries = _encode_questions(encode_queries, triples, direction, kg.num_relations)
+        vectors = _encode_candidates(model, candidates, config, stack, progress)
+        for direction, task in tasks.items():
+            queries = _encode_questions(model, task, progress)
             start = time.perf_counter()
-            ranks[direction] = _rank(kg, triples, direction, queries, vectors, candidates, config, device, progress)
+            bonus = None
+            if config.rerank_hops:
+                bonus = neighbourhood_bonus(kg.adjacency, task.entities, config.rerank_hops, config.rerank_weight)
+                bonus = bonus.among(candidates) if len(candidates) < kg.num_entities else bonus
+            ranks[direction] = rank_queries(
+                queries,
+                vectors,
+                task.answers,
+                task.known,
+                bonus=bonus,
+                device=model.device,
+                memory_mib=_tile_mib(config),
+                progress=progress,
+            )
             ranking += time.perf_counter() - start
-    total = time.perf_counter() - begin
-    seconds = {"encoding": total - ranking, "ranking": ranking}
-    report = Report(kg, split, triples, replace(config, sampled=0), len(candidates), ranks, seconds)
-    return report.sampled(config.sampled) if config.sampled else report
+    return ranks, {"encoding": time.perf_counter() - begin - ranking, "ranking": ranking}
 
 
 def _encode_candidates(
-    encode: Callable[[Int32], Float32], candidates: Int32, config: EvaluationConfig, stack: ExitStack
+    model: VectorModel, candidates: Int32, config: EvaluationConfig, stack: ExitStack, progress: bool
 ) -> Float32:
     """Vectors of all candidates, in memory where they fit the setting, else in a file that goes with the stack."""
     # Ranked as float32, whatever the encoder gives, so kept as that too.
     starts = range(0, len(candidates), _CHUNK)
-    chunks = (np.asarray(encode(candidates[start : start + _CHUNK]), np.float32) for start in starts)
+    chunks = (
+        np.asarray(model.encode_entities(candidates[start : start + _CHUNK], progress=progress), np.float32)
+        for start in starts
+    )
     first = next(chunks)
     if len(candidates) * first[:1].nbytes <= (config.memory_mib - _tile_mib(config)) * 2**20:
         return np.concatenate([first, *chunks]) if len(starts) > 1 else first
@@ -108,44 +160,111 @@ def _encode_candidates(
     return np.memmap(file, np.float32, "r", shape=(len(candidates), first.shape[1]))
 
 
-def _encode_questions(
-    encode: Callable[[Int32, Int32], Float32], triples: Int32, direction: str, num_relations: int
-) -> Float32:
+def _encode_questions(model: VectorModel, task: RankingTask, progress: bool = False) -> Float32:
     """One vector per triple; a question that several triples answer is encoded once."""
-    asked, directed = triples[:, 0], triples[:, 1]
-    if direction == "head":
-        asked, directed = triples[:, 2], triples[:, 1] + num_relations
-    distinct, place = np.unique(np.stack([asked, directed], 1), axis=0, return_inverse=True)
-    return encode(np.ascontiguousarray(distinct[:, 0]), np.ascontiguousarray(distinct[:, 1]))[place]
+    from satkgc.models import Questions
+
+    pairs = np.stack([task.entities, task.relations], 1)
+    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
+    entities, relations = (np.ascontiguousarray(distinct[:, column]) for column in (0, 1))
+    return model.encode_questions(Questions(entities, relations), progress=progress)[place]
 
 
-def _rank(
+def _rank_by_scores(
+    model: Scorer | ScoreFunctions,
     kg: KnowledgeGraph,
-    triples: Int32,
-    direction: str,
-    queries: Float32,
-    vectors: Float32,
+    tasks: Tasks,
     candidates: Int32,
     config: EvaluationConfig,
-    device: torch.device | str,
     progress: bool,
-) -> Ranks:
-    asked = Questions.of(kg, triples, direction, candidates)
-    bonus = None
+) -> tuple[dict[str, Ranks], dict[str, float]]:
     if config.rerank_hops:
-        bonus = neighbourhood_bonus(kg.adjacency, asked.entities, config.rerank_hops, config.rerank_weight)
-        if len(candidates) < kg.num_entities:
-            bonus = bonus.among(candidates)
-    return rank_queries(
-        queries,
-        vectors,
-        asked.answers,
-        asked.known,
-        bonus=bonus,
-        device=device,
-        memory_mib=_tile_mib(config),
-        progress=progress,
-    )
+        problem = "re-ranking adds to a cosine, and scores may have any scale"
+        raise SatkgcError(problem, remedy="set evaluation.rerank_hops to 0")
+    block = max(1, min(_QUESTIONS, config.memory_mib * 2**20 // (_BYTES * kg.num_entities)))
+    begin = time.perf_counter()
+    with progress_bar(progress) as bar:
+        bar_task = bar.add_task("ranking", total=sum(map(len, tasks.values())))
+
+        def blocks(task: RankingTask) -> Iterator[tuple[slice, Tensor]]:
+            for rows, scores in _score_blocks(model, kg, task, block):
+                if len(candidates) < kg.num_entities:
+                    scores = scores[:, torch.from_numpy(candidates.astype(np.int64)).to(scores.device)]
+                yield rows, scores
+                bar.advance(bar_task, rows.stop - rows.start)
+
+        ranks = {
+            direction: rank_scores(blocks(task), task.answers, task.known, len(candidates))
+            for direction, task in tasks.items()
+        }
+    return ranks, {"ranking": time.perf_counter() - begin}
+
+
+def _score_blocks(
+    model: Scorer | ScoreFunctions, kg: KnowledgeGraph, task: RankingTask, block: int
+) -> Iterator[tuple[slice, Tensor]]:
+    """A model's own scores of all entities, checked.  # (q, E)"""
+    for rows in _row_blocks(task, block):
+        with torch.no_grad():
+            name, scores = _ask(model, kg, task.entities[rows], task.relations[rows])
+        scores = _as_tensor(scores, name)
+        shape = rows.stop - rows.start, kg.num_entities
+        if tuple(scores.shape) != shape:
+            raise SatkgcError(
+                f"{name} gave scores of shape {tuple(scores.shape)}",
+                remedy=f"give {shape}: a row for each question, a column for each entity of the graph",
+            )
+        bad = scores.isnan().any(1).nonzero()
+        if len(bad):
+            entity, relation = task.entities[rows][int(bad[0])], task.relations[rows][int(bad[0])] % kg.num_relations
+            question = f"({kg.entities.id(entity)}, {kg.relations.id(relation)})"
+            raise SatkgcError(f"{name} gave NaN, first for {question}", remedy="a model that gives NaN has no ranks")
+        yield rows, scores
+
+
+def _ask(model: Scorer | ScoreFunctions, kg: KnowledgeGraph, entities: Int32, relations: Int32) -> tuple[str, Any]:
+    """The scores of questions of one direction, and the name of who gave them."""
+    if not isinstance(model, ScoreFunctions):
+        from satkgc.models import Questions
+
+        return f"{type(model).__name__}.score", model.score(Questions(entities, relations))
+    if relations[0] < kg.num_relations:
+        return "score_tails", model.score_tails(entities.astype(np.int64), relations.astype(np.int64))
+    return "score_heads", model.score_heads((relations - kg.num_relations).astype(np.int64), entities.astype(np.int64))
+
+
+def _as_tensor(scores: Any, name: str) -> Tensor:
+    """Numbers that torch can compare; widened where it cannot."""
+    if not isinstance(scores, Tensor):
+        scores = np.asarray(scores)
+        if scores.dtype.kind in "fiub":
+            return torch.from_numpy(scores.astype(np.float64 if scores.dtype.kind == "f" else np.int64))
+    elif not scores.is_complex():
+        return scores if scores.is_floating_point() else scores.long()
+    raise SatkgcError(f"{name} gave {scores.dtype}", remedy="give an array or a tensor of real numbers")
+
+
+def _row_blocks(task: RankingTask, block: int) -> Iterator[slice]:
+    return (slice(start, min(start + block, len(task))) for start in range(0, len(task), block))
+
+
+def _has_vectors(model: object) -> TypeGuard[VectorModel]:
+    from satkgc.models import VectorModel
+
+    return isinstance(model, VectorModel)
+
+
+@contextmanager
+def _eval_mode(model: object) -> Iterator[None]:
+    """Without dropout; what was in training goes on so."""
+    modules = [part for part in model.modules() if part.training] if isinstance(model, nn.Module) else []
+    for part in modules:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in modules:
+            part.training = True
 
 
 def _tile_mib(config: EvaluationConfig) -> int:

@@ -1,20 +1,36 @@
-"""Exact filtered ranks of answers among entities, in blocks: the memory does not grow with the number of entities."""
+"""Filtered ranks of answers by exact cosines or by any scores, in blocks: memory does not grow with the entities.
+
+Cosines are exact, so that no block size, device or thread count can change a rank. Entries of vectors are rounded to
+multiples of 2^-26 and kept as whole float64 numbers. A product of two is a whole number, and any partial sum of a dot
+product of two unit vectors is below 2^52 in size (Cauchy-Schwarz), so float64 holds every one of them without rounding:
+the order in which a matrix product adds cannot matter. The rounding of an entry, at most 2^-27, is finer than the error
+of a float32 dot product. What is left below 2^53 is for a bonus of `MOST_BONUS`.
+"""
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from satkgc.arrays import Float32, Float64, Int32, Int64
+from satkgc.arrays import Bool, Float32, Float64, Int32, Int64
 from satkgc.errors import SatkgcError
-from satkgc.evaluation.exact import ONE, UNIT, Vectors, ranking_device, read_rows, to_grid
-from satkgc.evaluation.slices import Slices
+from satkgc.evaluation.questions import Slices
 from satkgc.progress import progress_bar
 
+UNIT = 2.0**26
+ONE = UNIT * UNIT  # a cosine of 1 in score units
+MOST_BONUS = 0.9
 TIES = ("optimistic", "realistic", "pessimistic")
+_NORM_LIMIT = 1.001
 _ROWS = 256  # queries in a tile: enough for the full speed of a matrix product, few enough for a core's cache
+
+VectorArray = Float32 | Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +49,7 @@ class Ranks:
         share = {"optimistic": 0.0, "realistic": 0.5, "pessimistic": 1.0}[ties]
         return 1.0 + self.greater + share * self.equal
 
-    def select(self, queries: Int64 | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ranks:
+    def select(self, queries: Int64 | Bool) -> Ranks:
         """The ranks of some of the queries."""
         return Ranks(self.greater[queries], self.equal[queries], self.candidates[queries])
 
@@ -58,7 +74,7 @@ class Bonus:
 
 def rank_queries(
     queries: Float32,
-    entities: Vectors,
+    entities: VectorArray,
     answers: Int32,
     known: Slices,
     *,
@@ -92,41 +108,122 @@ def rank_queries(
                 scores = to_grid(queries[rows], device) @ block.T  # (q, e)
                 if bonus is not None:
                     scores[_index(bonus.members.tile(rows, columns), device)] += added
-                scores[_index(known.tile(rows, columns), device)] = -torch.inf
-                scores[_index(_inside(answers[rows], columns), device)] = -torch.inf
-                counts[0, rows] += (scores > target[rows, None]).sum(1, dtype=torch.int32)
-                counts[1, rows] += (scores == target[rows, None]).sum(1, dtype=torch.int32)
+                for count, rivals in zip(
+                    counts, find_rivals(scores, target[rows], answers, known, rows, columns), strict=True
+                ):
+                    count[rows] += rivals.sum(1, dtype=torch.int32)
             bar.advance(task, columns.stop - columns.start)
-
-    others = known.stops - known.starts - known.contain(answers)
-    greater, equal = counts.cpu().numpy()
-    return Ranks(greater, equal, (len(entities) - others).astype(np.int64))
+    return _ranks(counts.cpu().numpy(), answers, known, len(entities))
 
 
-def answer_cosines(queries: Float32, entities: Vectors, answers: Int32) -> Float64:
+def rank_scores(blocks: Iterable[tuple[slice, Tensor]], answers: Int32, known: Slices, num_candidates: int) -> Ranks:
+    """Rank answers[i] by scores of any scale among all candidates but the other known answers of question i.
+
+    The blocks are the scores of a few questions after another, each with their rows.  # (q, candidates)
+    """
+    counts = np.zeros((2, len(answers)), np.int64)
+    for rows, scores in blocks:
+        own = torch.from_numpy(answers[rows].astype(np.int64)).to(scores.device)
+        target = scores.gather(1, own[:, None])[:, 0]  # (q,)
+        masks = find_rivals(scores, target, answers, known, rows, slice(0, num_candidates))
+        counts[:, rows] = torch.stack([rivals.sum(1) for rivals in masks]).cpu().numpy()
+    return _ranks(counts, answers, known, num_candidates)
+
+
+def find_rivals(
+    scores: Tensor, target: Tensor, answers: Int32, known: Slices, rows: slice, columns: slice
+) -> tuple[Tensor, Tensor]:
+    """Which candidates of a tile score higher than the answer, and which the same; known answers are no rivals.
+
+    `scores` (q, e) and the answers' own, `target` (q,), are those of the tile.
+    """
+    own = np.flatnonzero((answers[rows] >= columns.start) & (answers[rows] < columns.stop))
+    places = known.tile(rows, columns), (own, answers[rows][own].astype(np.int64) - columns.start)
+    excluded = _index((np.concatenate(part) for part in zip(*places, strict=True)), scores.device)
+    greater, equal = scores > target[:, None], scores == target[:, None]
+    for rivals in (greater, equal):
+        rivals[excluded] = False
+    return greater, equal
+
+
+def sample_candidates(ranks: Ranks, sampled: int, seed: int, purpose: str) -> Ranks:
+    """Ranks among the answer and `sampled` other entities, drawn for each query without replacement after the filter.
+
+    Of the entities drawn only the number that beat the answer and the number that tie with it matter. Those numbers
+    follow a hypergeometric law given the exact full counts, so they are drawn from it and no entity has to be: the
+    result has the distribution of an explicit draw. Where fewer others are left, all of them compete.
+    """
+    rng = np.random.default_rng([seed, *purpose.encode()])
+    others = ranks.candidates - 1
+    size = np.minimum(sampled, others)
+    greater = rng.hypergeometric(ranks.greater, others - ranks.greater, size)
+    rest = others - ranks.greater  # those that do not beat the answer, of which size - greater are taken
+    equal = rng.hypergeometric(ranks.equal, rest - ranks.equal, size - greater)
+    return Ranks(greater, equal, size + 1)
+
+
+def answer_cosines(queries: Float32, entities: VectorArray, answers: Int32) -> Float64:
     """The cosine of each query with its answer.  # (Q,)"""
     return (_answer_scores(queries, entities, answers, torch.device("cpu")) / ONE).numpy()
 
 
-def _answer_scores(queries: Float32, entities: Vectors, answers: Int32, device: torch.device) -> torch.Tensor:
+def exact_scores(queries: VectorArray, entities: VectorArray, device: torch.device | str = "cpu") -> Tensor:
+    """All cosines in score units (`ONE` is 1).  # (q, d), (e, d) -> (q, e)"""
+    return to_grid(queries, device) @ to_grid(entities, device).T
+
+
+def to_grid(vectors: VectorArray, device: torch.device | str = "cpu") -> Tensor:
+    """Unit vectors as whole numbers in float64, on a device.  # (n, d) -> (n, d)"""
+    if isinstance(vectors, np.ndarray):
+        vectors = torch.from_numpy(np.array(vectors, np.float32))
+    grid = vectors.detach().to(device).double()  # widened there: half as much to send
+    if not bool((torch.linalg.vector_norm(grid, dim=1) <= _NORM_LIMIT).all()):  # also false for NaN
+        raise SatkgcError(
+            "a vector is not finite or longer than 1, so its cosine cannot be taken",
+            remedy="rank L2-normalised vectors, and look in the training log for a loss that went to NaN",
+        )
+    return (grid * UNIT).round_()
+
+
+def read_rows(vectors: VectorArray, start: int, stop: int) -> VectorArray:
+    """Rows of a matrix; of a memory-mapped file through a map of their own, so that pages read do not stay resident."""
+    owner: object = vectors.base if isinstance(vectors, np.memmap) else None  # a map, or an array this is a view of
+    if isinstance(vectors, np.memmap) and vectors.filename and isinstance(owner, mmap.mmap):
+        width = vectors.shape[1] * vectors.itemsize
+        offset = vectors.offset + start * width
+        shape = stop - start, vectors.shape[1]
+        dtype: np.dtype[Any] = vectors.dtype
+        return np.memmap(vectors.filename, dtype, "r", offset, shape)
+    return vectors[start:stop]
+
+
+def ranking_device(device: torch.device | str) -> torch.device:
+    """Where to rank: on this device, or on the CPU where it has no float64."""
+    device = torch.device(device)
+    return torch.device("cpu") if device.type == "mps" else device
+
+
+def _answer_scores(queries: Float32, entities: VectorArray, answers: Int32, device: torch.device) -> Tensor:
     scores = torch.empty(len(queries), dtype=torch.float64, device=device)
     for start in range(0, len(queries), _ROWS):
         rows = slice(start, start + _ROWS)
-        wanted = entities[answers[rows]] if isinstance(entities, np.ndarray) else entities[torch.tensor(answers[rows])]
-        scores[rows] = (to_grid(queries[rows], device) * to_grid(wanted, device)).sum(1)
+        own = entities[answers[rows]] if isinstance(entities, np.ndarray) else entities[torch.tensor(answers[rows])]
+        scores[rows] = (to_grid(queries[rows], device) * to_grid(own, device)).sum(1)
     return scores
 
 
+def _ranks(counts: Int64, answers: Int32, known: Slices, num_candidates: int) -> Ranks:
+    """From the counts (2, Q) of rivals; the filter leaves the answer among the candidates."""
+    others = known.stops - known.starts - known.contain(answers)
+    greater, equal = counts
+    return Ranks(greater, equal, (num_candidates - others).astype(np.int64))
+
+
 def _columns(dim: int, memory_mib: int) -> int:
-    """How many entities fit: their vectors as float32 and float64 twice, and a tile of scores with its comparison."""
-    each = dim * (4 + 8 + 8) + _ROWS * (8 + 1)
+    """How many entities fit: their vectors as float32 and float64 twice, and a tile of scores with two comparisons."""
+    each = dim * (4 + 8 + 8) + _ROWS * (8 + 1 + 1)
     return max(1, memory_mib * 2**20 // each)
 
 
-def _inside(answers: Int32, columns: slice) -> tuple[Int64, Int64]:
-    rows = np.flatnonzero((answers >= columns.start) & (answers < columns.stop))
-    return rows, answers[rows].astype(np.int64) - columns.start
-
-
-def _index(pairs: tuple[Int64, Int64], device: torch.device) -> tuple[torch.Tensor, ...]:
+def _index(pairs: Iterable[Int64], device: torch.device) -> tuple[Tensor, ...]:
     return tuple(torch.from_numpy(part).to(device, non_blocking=True) for part in pairs)

@@ -1,9 +1,9 @@
-"""What an evaluation found: metrics to print or to keep as JSON, and the rank of every triple."""
+"""The report of an evaluation: metrics to print or to keep as JSON, and the rank of every triple."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,9 @@ from rich.table import Table
 
 from satkgc.arrays import Int32
 from satkgc.evaluation.breakdown import break_down
-from satkgc.evaluation.candidates import sample_candidates
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.metrics import DIRECTIONS, HITS, measure_directions
-from satkgc.evaluation.ranking import TIES, Ranks
+from satkgc.evaluation.ranking import TIES, Ranks, sample_candidates
 from satkgc.files import atomic_write
 from satkgc.kg import KnowledgeGraph
 
@@ -31,7 +30,7 @@ class Report:
 
     kg: KnowledgeGraph
     split: str
-    triples: Int32  # (n, 3) those that were asked
+    triples: Int32  # (n, 3) those that were ranked
     config: EvaluationConfig
     num_candidates: int  # before the filter
     ranks: dict[str, Ranks]  # "head" and "tail", a rank for every triple
@@ -43,7 +42,7 @@ class Report:
 
     def sampled(self, candidates: int) -> Report:
         """The same questions ranked among so many sampled candidates each; see `sample_candidates`."""
-        config = replace(self.config, sampled=candidates)
+        config = self.config.replace(sampled=candidates)
         ranks = {side: sample_candidates(part, candidates, config.seed, side) for side, part in self.ranks.items()}
         return replace(self, config=config, ranks=ranks)
 
@@ -56,7 +55,7 @@ class Report:
             "dataset": self.kg.name,
             "split": self.split,
             "triples": len(self.triples),
-            "candidates": self.config.described,
+            "candidates": self.config.candidates_in_words,
             "num_candidates": self.num_candidates,
             "ties": self.config.ties,
             "rerank": rerank,
@@ -64,13 +63,13 @@ class Report:
             "by_ties": {ties: self.metrics(ties)["both"] for ties in TIES},
             "breakdown": break_down(self.kg, self.triples, self.ranks, self.config.ties),
             "seconds": self.seconds,
-            "config": asdict(self.config),
+            "config": self.config.model_dump(),
         }
 
     def table(self) -> Table:
         """The metrics of the two directions and both, for a terminal."""
         table = metrics_table(f"{self.kg.name} {self.split}, {len(self.triples):,} triples", self.metrics())
-        table.caption = f"filtered; candidates: {self.config.described}; ties: {self.config.ties}"
+        table.caption = f"filtered; candidates: {self.config.candidates_in_words}; ties: {self.config.ties}"
         if self.config.rerank_hops:
             table.caption += f"; RE-RANKED: +{self.config.rerank_weight} within {self.config.rerank_hops} hops"
         return table
@@ -95,7 +94,7 @@ class Report:
         columns["asked"] = np.repeat(DIRECTIONS, len(self.triples))
         columns |= {name: getattr(pooled, name) for name in ("greater", "equal", "candidates")}
         columns["rank"] = pooled.rank(self.config.ties)
-        about = {"dataset": self.kg.name, "split": self.split, **asdict(self.config)}
+        about = {"dataset": self.kg.name, "split": self.split, **self.config.model_dump()}
         return pa.table(columns, metadata={METADATA: json.dumps(about)})
 
     def save_ranks(self, file: Path | str) -> None:

@@ -49,6 +49,8 @@ class McmcSampler(SubgraphSampler):
     its stream before it refreshes, so that the batches do not depend on timing.
     """
 
+    vectors: SamplingVectors
+
     def __init__(
         self,
         kg: KnowledgeGraph,
@@ -60,7 +62,6 @@ class McmcSampler(SubgraphSampler):
         if vectors is None:
             raise SatkgcError('sampling.sampler = "mcmc" needs the vectors of a model', remedy="choose another sampler")
         super().__init__(kg, config, seed, needs, vectors)
-        self.model: SamplingVectors = vectors
         self.period = config.mcmc.refresh
         self.by_head = _grouped(kg.train[:, 0], kg.num_entities)
         self.by_tail = _grouped(kg.train[:, 2], kg.num_entities)
@@ -69,7 +70,7 @@ class McmcSampler(SubgraphSampler):
 
     def refresh(self) -> None:
         """Read the entities' vectors anew."""
-        vectors = np.asarray(self.model.entity_vectors(), np.float32)
+        vectors = np.asarray(self.vectors.entity_vectors(), np.float32)
         if len(vectors) != self.kg.num_entities:
             raise SatkgcError(f"{len(vectors):,} entity vectors for {self.kg.num_entities:,} entities")
         self.entities = _unit(vectors)
@@ -90,7 +91,7 @@ class McmcSampler(SubgraphSampler):
             self.seed,
             step,
         )
-        queries = _unit(np.asarray(self.model.query_vectors(path), np.float32))  # (d, D)
+        queries = _unit(np.asarray(self.vectors.query_vectors(path), np.float32))  # (d, D)
         negatives = chain(queries, self.entities, self.nearest, config.k, config.alpha, config.burn_in, self.seed, step)
         triples = triples_of(negatives, *self.by_head, *self.by_tail, self.seed, step)
         return np.unique(np.concatenate([path, triples[triples >= 0]]))

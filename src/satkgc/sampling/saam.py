@@ -109,9 +109,9 @@ class Schedule:
     def visit(self, triples: Int32) -> None:
         """Count one visit of each of these distinct triples."""
         if self.bounds[-2] < len(self.visits):  # somebody is in the last block: there must be one after it
-            grown = np.full(2 * len(self.bounds), len(self.visits), np.int64)
-            grown[: len(self.bounds)] = self.bounds
-            self.bounds = grown
+            bounds = np.full(2 * len(self.bounds), len(self.visits), np.int64)
+            bounds[: len(self.bounds)] = self.bounds
+            self.bounds = bounds
         _visit(triples, self.visits, self.order, self.place, self.bounds)
 
 
@@ -122,7 +122,7 @@ def _one_of(order, count, seed, step):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def move(order, place, i, j):  # type: ignore[no-untyped-def]
+def swap(order, place, i, j):  # type: ignore[no-untyped-def]
     """Swap two places."""
     s, t = order[i], order[j]
     order[i], order[j] = t, s
@@ -134,70 +134,70 @@ def _visit(triples, visits, order, place, bounds):  # type: ignore[no-untyped-de
     for t in triples:
         block = visits[t] + 1
         bounds[block] -= 1
-        move(order, place, place[t], bounds[block])
+        swap(order, place, place[t], bounds[block])
         visits[t] = block
 
 
 @njit(cache=True, nogil=True)
-def assemble(centre, subgraph, random, size, disjoint, visits, triples, order, place, bounds, seed, step):  # type: ignore[no-untyped-def]
+def assemble(centre, subgraph, num_random, size, disjoint, visits, triples, order, place, bounds, seed, step):  # type: ignore[no-untyped-def]
     """The triples of a batch, the centre first.  # (size,)
 
     1. The centre, always: a least-visited triple that stayed unvisited would be chosen for ever.
-    2. The subgraph in random order, with `visits` (T,) by them first, up to `size - random` triples.
-    3. `random` triples drawn from the whole training set ("Mixed").
+    2. The subgraph in random order, with `visits` (T,) by them first, up to `size - num_random` triples.
+    3. `num_random` triples drawn from the whole training set ("Mixed").
     4. What is still missing: the least-visited triples, ties broken at random.
 
     No triple comes twice. With `disjoint`, a triple enters only if neither of its ends is in the batch yet; where
     steps 3 and 4 find no such triple among `TRIES` candidates for each one missing, step 4 goes on without it, since
     a star, say, holds no two disjoint triples and a batch has a fixed size.
     """
-    chosen = np.empty(size, np.int32)
+    batch = np.empty(size, np.int32)
     inside = new_set(size)
     ends = new_set(2 * size)
     insert(inside, centre)
     insert(ends, triples[centre, 0])
     insert(ends, triples[centre, 2])
-    chosen[0] = centre
+    batch[0] = centre
     count = 1
 
     shuffle(subgraph, len(subgraph), seed, SELECT, step)
     if len(visits) > 0:
         subgraph = subgraph[np.argsort(visits[subgraph], kind="mergesort")]
     for triple in subgraph:
-        if count >= size - random:
+        if count >= size - num_random:
             break
         if _admit(triple, triples, disjoint, inside, ends):
-            chosen[count] = triple
+            batch[count] = triple
             count += 1
 
-    wanted = min(size, count + random)
-    for i in range(TRIES * random):
-        if count >= wanted:
+    target = min(size, count + num_random)
+    for i in range(TRIES * num_random):
+        if count >= target:
             break
         a, b, _, _ = words(seed, SHARE, step, i)
         triple = np.int32(below(a, b, len(triples))[0])
         if _admit(triple, triples, disjoint, inside, ends):
-            chosen[count] = triple
+            batch[count] = triple
             count += 1
 
-    drawn = 0  # places of `order` shuffled so far: a second look finds them in the same random order
+    shuffled = 0  # places of `order` so far: a second look finds them in the same random order
     for keep_disjoint in (disjoint, False):
-        looked = 0
+        at = 0
         tries = min(TRIES * (size - count), len(order)) if keep_disjoint else len(order)
         block = 0
-        while count < size and looked < tries:
-            while bounds[block + 1] <= looked:
+        while count < size and at < tries:
+            while bounds[block + 1] <= at:
                 block += 1
-            if looked == drawn:
-                a, b, _, _ = words(seed, FILL, step, looked)
-                move(order, place, looked, looked + below(a, b, bounds[block + 1] - looked)[0])
-                drawn += 1
-            triple = order[looked]
-            looked += 1
+            if at == shuffled:
+                a, b, _, _ = words(seed, FILL, step, at)
+                swap(order, place, at, at + below(a, b, bounds[block + 1] - at)[0])
+                shuffled += 1
+            triple = order[at]
+            at += 1
             if _admit(triple, triples, keep_disjoint, inside, ends):
-                chosen[count] = triple
+                batch[count] = triple
                 count += 1
-    return chosen
+    return batch
 
 
 @njit(cache=True, nogil=True)

@@ -46,7 +46,7 @@ class Batch:
 
 
 class SamplingVectors(Protocol):
-    """What a sampler may ask of the model in training; all answers come from one state of it until `entity_vectors`."""
+    """What a sampler may ask of the model in training; both answers come from one state of it until `refresh`."""
 
     def query_vectors(self, triples: Int32) -> Any:
         """x_hr of these training triples, float32.  # (n,) -> (n, D)"""
@@ -88,7 +88,7 @@ class Sampler(ABC):
         self.config = config
         self.seed = seed_word(seed)
         self.needs = needs
-        self.vectors = vectors
+        self.vectors: SamplingVectors | None = vectors
         self._search = HopSearch(kg.adjacency) if needs.hops else None
         self._pending: dict[int, Batch] = {}  # drawn before the state that was restored
 

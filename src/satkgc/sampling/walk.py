@@ -107,7 +107,7 @@ def advance(home, here, table, edge_ptr, edges, restart, seed, step, index):  # 
 def walk(start, graph, table, limit, max_steps, exhaust, restart, seed, step):  # type: ignore[no-untyped-def]
     """The distinct triples of a walk from `start` over the table of moves, at most `limit` (Section 4.1, ii)."""
     ptr, _, edge_ptr, edges = graph
-    found = np.empty(limit, np.int32)
+    triples = np.empty(limit, np.int32)
     seen = new_set(limit)
     count = 0
     home = (ptr[start], ptr[start + 1] - ptr[start])
@@ -115,7 +115,7 @@ def walk(start, graph, table, limit, max_steps, exhaust, restart, seed, step):  
     for index in range(max_steps):
         here, triple = advance(home, here, table, edge_ptr, edges, restart, seed, step, index)
         if triple >= 0 and insert(seen, triple):
-            found[count] = triple
+            triples[count] = triple
             count += 1
             if count == limit:
                 break
@@ -123,7 +123,7 @@ def walk(start, graph, table, limit, max_steps, exhaust, restart, seed, step):  
             whole = component(start, graph, limit)
             if len(whole) > 0:
                 return whole
-    return found[:count].copy()
+    return triples[:count].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -132,7 +132,7 @@ def component(start, graph, limit):  # type: ignore[no-untyped-def]
     ptr, neighbours, edge_ptr, edges = graph
     queue = np.empty(limit + 1, np.int32)  # a component of L triples has at most L + 1 entities
     seen = new_set(limit + 1)
-    found = np.empty(limit, np.int32)
+    triples = np.empty(limit, np.int32)
     none = np.empty(0, np.int32)
     insert(seen, start)
     queue[0] = start
@@ -151,9 +151,9 @@ def component(start, graph, limit):  # type: ignore[no-untyped-def]
                 for edge in range(edge_ptr[slot], edge_ptr[slot + 1]):
                     if count == limit:
                         return none
-                    found[count] = edges[edge]
+                    triples[count] = edges[edge]
                     count += 1
-    return found[:count].copy()
+    return triples[:count].copy()
 
 
 def move_table(adjacency: Adjacency, power: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Query, Request
@@ -100,7 +101,7 @@ def routes(service: Service) -> APIRouter:
         body: Annotated[SuggestRelationsBody, Body(openapi_examples=schemas.SUGGEST_RELATIONS_EXAMPLES)],
     ) -> RelationSuggestions:
         """The relations that the most similar entities have: what makes sense to ask about an entity."""
-        return RelationSuggestions(relations=_suggest(service.completer, entity_ref(body.entity), body.asked))
+        return RelationSuggestions(relations=service.completer.suggest_relations(entity_ref(body.entity), body.asked))
 
     @router.get("/entities", summary="Search entities")
     def entities(
@@ -122,7 +123,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/info", summary="What is served")
     def info() -> ServiceInfo:
         """The graph's name and size, and a few entities to begin with."""
-        return _info(service.completer)
+        return ServiceInfo(**asdict(service.completer.info()), version=__version__)
 
     return router
 
@@ -134,48 +135,3 @@ async def _known_parameters(request: Request) -> None:
         if name not in known:
             remedy = f"this path has {', '.join(known)}" if known else "this path has none"
             raise SatkgcError(f"unknown parameter {name!r}", remedy=remedy)
-
-
-def _suggest(completer, entity, asked):  # moves to Completer.suggest_relations
-    import numpy as np
-
-    from satkgc.serving.schemas import RelationSuggestion
-
-    kg, asker = completer.kg, completer.asker
-    vector = asker.entity_vector(asker.names.subject(entity))
-    _, found = asker.index.search(vector[None], min(64, len(asker.index)))
-    known = kg.known_train
-    ptr, relations = known.head_ptr, known.head_relations
-    if asked == "head":
-        ptr, relations = known.tail_ptr, known.tail_relations
-    near = found[0][(found[0] >= 0) & (found[0] < kg.num_entities)]
-    votes = np.zeros(kg.num_relations, np.int64)
-    for other in near:
-        votes[np.unique(relations[ptr[other] : ptr[other + 1]])] += 1
-    return [
-        RelationSuggestion(id=kg.relations.id(r), name=kg.relations.name(r), share=votes[r] / len(near))
-        for r in np.argsort(-votes, kind="stable")
-        if votes[r]
-    ]
-
-
-def _info(completer):  # moves to Completer.info
-    import numpy as np
-
-    from satkgc.completion import Entity
-
-    kg, names = completer.kg, completer.asker.names
-    heads = names.members(int(names.frequency.argmax()), "head", None)
-    order = heads[np.argsort(-kg.adjacency.degree[heads], kind="stable")][: max(7, len(heads) // 20)]
-    picked = order[np.linspace(0, len(order) - 1, min(7, len(order))).astype(int)]
-    of = kg.entities
-    return ServiceInfo(
-        graph=kg.name,
-        entities=kg.num_entities,
-        relations=kg.num_relations,
-        triples=len(kg.train),
-        calibrated=completer.asker.calibration is not None,
-        reads_facts=completer.asker.texts.config.names_neighbours(""),
-        examples=[Entity(of.id(i), of.name(i), of.description(i), int(kg.adjacency.degree[i])) for i in picked],
-        version=__version__,
-    )

@@ -17,7 +17,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from satkgc import __version__
-from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.completion import AmbiguousNameError, UnknownNameError
 from satkgc.errors import SatkgcError
 from satkgc.serving.api import routes
 from satkgc.serving.gate import Gate

@@ -73,13 +73,12 @@ def _open(run: Path, device: str, report: Callable[[str], None]) -> Completer:
     # They import torch: after the port is open.
     import torch
 
-    from satkgc.completion import Completer
-    from satkgc.completion.prepare import is_prepared
-    from satkgc.training import Run
+    from satkgc.completion import Completer, is_prepared
+    from satkgc.training import RunFolder
 
     if not is_prepared(run):
         print(
-            f"this run has no index yet: its {Run.load(run).kg.num_entities:,} entities are encoded first; "
+            f"this run has no index yet: its {RunFolder.load(run).kg.num_entities:,} entities are encoded first; "
             f"`satkgc prepare {run}` does that beforehand",
             file=sys.stderr,
             flush=True,
@@ -87,7 +86,7 @@ def _open(run: Path, device: str, report: Callable[[str], None]) -> Completer:
     if "OMP_NUM_THREADS" not in os.environ:
         # Leave a core to the connections: where both share one, each waits for the other.
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
-    completer = Completer.load(run, device, told=report)
+    completer = Completer.load(run, device, on_progress=report)
     with suppress(SatkgcError):  # the first question is slow: no user should wait for it
         completer.tails(completer.kg.entities.id(0), completer.kg.relations.id(0))
     return completer

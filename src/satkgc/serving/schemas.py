@@ -7,15 +7,24 @@ from typing import Annotated, Any, Literal
 from fastapi.openapi.models import Example
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from satkgc.completion import Answer, Entity, NewEntity, Question, Relation, Role
-from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.completion import (
+    AmbiguousNameError,
+    Answer,
+    Entity,
+    NewEntity,
+    Question,
+    Relation,
+    RelationShare,
+    Role,
+    TriplePart,
+    UnknownNameError,
+)
 from satkgc.errors import SatkgcError
 from satkgc.serving import settings as limit
 
 Id = Annotated[str, Field(min_length=1, max_length=limit.MAX_ID, description="an id, or a unique name")]
 Count = Annotated[int, BeforeValidator(lambda n: int(n) if isinstance(n, float) and n.is_integer() else n)]  # 5.0 is 5
-Part = Literal["head", "relation", "tail"]
-PARTS: tuple[Part, Part, Part] = ("head", "relation", "tail")
+PARTS: tuple[TriplePart, TriplePart, TriplePart] = ("head", "relation", "tail")
 
 
 # Requests
@@ -84,7 +93,7 @@ class QuestionBody(RequestBody):
     drop_known: bool = Field(False, description="leave out what the graph holds instead of marking it")
     among: list[Id] | None = Field(None, max_length=limit.MAX_AMONG, description="only these entities (or relations)")
     role: RoleBody | None = None
-    min_score: float | None = Field(None, ge=-1, le=1)
+    min_score: float | None = Field(None, description="in the model's own scale; a text model's is a cosine")
     min_probability: float | None = Field(None, ge=0, le=1)
 
     @model_validator(mode="after")
@@ -96,7 +105,7 @@ class QuestionBody(RequestBody):
         return self
 
     @property
-    def asked(self) -> Part:
+    def asked(self) -> TriplePart:
         """The part that is missing."""
         return next(part for part in PARTS if getattr(self, part) is None)
 
@@ -128,7 +137,7 @@ class EvidenceBody(RequestBody):
     relation: Id
     tail: EntityBody
     k: Count = Field(5, ge=1, le=50, description="how many similar known triples")
-    asked: Part = Field("tail", description="the part that score, probability and texts treat as missing")
+    asked: TriplePart = Field("tail", description="the part that score, probability and texts treat as missing")
 
 
 class SuggestRelationsBody(RequestBody):
@@ -152,7 +161,7 @@ def entity_ref(body: str | NewEntityBody) -> str | NewEntity:
 class Answers(BaseModel):
     """Ranked answers to one question."""
 
-    asked: Part
+    asked: TriplePart
     answers: list[Answer]
 
 
@@ -175,18 +184,10 @@ class RelationList(BaseModel):
     relations: list[Relation]
 
 
-class RelationSuggestion(BaseModel):
-    """A relation that similar entities have."""
-
-    id: str
-    name: str
-    share: float = Field(description="share of the most similar entities that have the relation", ge=0, le=1)
-
-
 class RelationSuggestions(BaseModel):
-    """Relations that make sense for an entity, best first."""
+    """Relations that make sense for an entity, best first, each with the share of similar entities that have it."""
 
-    relations: list[RelationSuggestion]
+    relations: list[RelationShare]
 
 
 class EntityList(BaseModel):

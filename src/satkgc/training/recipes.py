@@ -122,7 +122,7 @@ def _chain(name: str) -> list[_Recipe]:
     return chain
 
 
-def _over(below: Tree, above: Tree) -> Tree:
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     """Both as one, as `merge` does it; epochs above take the place of steps below."""
     length: Tree = {"training": {"steps": None}} if "epochs" in above.get("training", {}) else {}
     return merge(merge(below, length), above)

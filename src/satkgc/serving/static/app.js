@@ -112,7 +112,7 @@ function empty(text, kind) {
 function meaning(rows) {
   const chance = asked() === "relation" ? "a relation connects the two" : `an answer is the missing ${asked()}, if one is missing`;
   byId("meaning").textContent = !rows.length ? "" : rows[0].answer.probability == null
-    ? "The number is a cosine: how similar the model finds question and answer. This run has no probabilities."
+    ? "The number is the model’s score: higher is better. This run has no probabilities."
     : `A percentage says how likely ${chance}.`;
   byId("download-answers").hidden = !rows.length;
 }

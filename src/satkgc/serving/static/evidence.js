@@ -83,7 +83,9 @@ export const plain = (text) =>
 function texts({ asked, query_text, entity_text, score, probability }) {
   const trust = probability == null ? "" : `, ${percent(probability)} as the missing ${asked}`;
   const both = asked === "relation" ? " (the mean of asking for the tail, shown here, and for the head)" : "";
-  return part("Texts compared", `cosine ${score.toFixed(3)}${both}${trust}`,
+  const number = `score ${score.toFixed(3)}${both}${trust}`;
+  if (!query_text) return part("Score", number); // the model reads no texts
+  return part("Texts compared", number,
     el("div", { class: "texts" },
       el("blockquote", {}, el("cite", {}, "question"), plain(query_text)),
       el("blockquote", {}, el("cite", {}, "answer"), plain(entity_text))));
