@@ -10,7 +10,7 @@ import pytest
 from running import CLIENT
 
 from satkgc.completion import NewEntity, Question, Role
-from satkgc.serving import api as module
+from satkgc.completion import completer as module
 
 NEW = {"name": "labradoodle", "description": "a dog bred from a labrador and a poodle"}
 
@@ -169,11 +169,11 @@ def test_suggested_relations_are_those_of_the_nearest_entities(url: str, complet
     assert {r["id"]: round(14 * r["share"]) for r in tails} == {"hypernym": 5, "similar to": 4}
 
 
-def test_fitting_looks_at_the_nearest_only(completer, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_suggestions_look_at_the_nearest_only(completer, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "NEAREST", 1)  # an entity is the nearest to itself
-    assert [r.id for r in module.fitting(completer, "cat", "tail")] == ["hypernym"]
-    assert module.fitting(completer, "animal", "tail") == []
-    assert {r.id: r.share for r in module.fitting(completer, "dog", "tail")} == {"hypernym": 1, "similar to": 1}
+    assert [r.id for r in completer.suggest_relations("cat")] == ["hypernym"]
+    assert completer.suggest_relations("animal") == []
+    assert {r.id: r.share for r in completer.suggest_relations("dog")} == {"hypernym": 1, "similar to": 1}
 
 
 def test_evidence_is_the_completers(url: str, completer) -> None:  # type: ignore[no-untyped-def]

@@ -28,6 +28,7 @@ from satkgc.serving.schemas import (
     entity_ref,
     one_line,
     problems,
+    suggestions,
 )
 from satkgc.serving.service import Service, until_disconnect
 from satkgc.serving.settings import MAX_ID, MAX_NAME, MAX_NEIGHBOURS, MAX_OFFSET
@@ -76,8 +77,10 @@ def routes(service: Service) -> APIRouter:
         results = []
         for question, result in zip(body.questions, await until_disconnect(request, ask(body.questions)), strict=True):
             if isinstance(result, SatkgcError):
-                error = {"error": one_line(result), "suggestions": schemas.suggestions(result)}
-                results.append(AnswersOrError(asked=question.asked, answers=[], **error))
+                near = suggestions(result)
+                results.append(
+                    AnswersOrError(asked=question.asked, answers=[], error=one_line(result), suggestions=near)
+                )
             elif isinstance(result, BaseException):
                 raise result
             else:
