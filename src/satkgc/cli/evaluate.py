@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from satkgc.cli.notes import note_unfinished
+from satkgc.cli.arguments import note_unfinished
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
 

@@ -16,8 +16,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg import SourceFile, csv_delimiter
 
 BATCH = 256
-ASKED = ("", "?")  # what stands in a table for the part that is asked for
-Numbered = tuple[int, Question]
+MISSING = ("", "?")  # what stands in a table for the part that is asked for
 
 
 def answer_file(
@@ -36,7 +35,7 @@ def answer_file(
             yield question, outcome
 
 
-def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
+def read_questions(file: Path, **defaults: Any) -> Iterator[tuple[int, Question]]:
     """Questions with their line numbers.
 
     .tsv and .csv have the columns head, relation, tail, one of them empty or "?"; a first line with these three words
@@ -49,9 +48,9 @@ def read_questions(file: Path, **defaults: Any) -> Iterator[Numbered]:
             "cannot tell the form of the questions", where=file, remedy="end the name in .tsv, .csv or .jsonl"
         )
     try:
-        for line, given in read(file):
+        for line, record in read(file):
             try:
-                yield line, Question(**{**defaults, **_typed(given)})
+                yield line, Question(**{**defaults, **_values(record)})
             except SatkgcError as error:
                 raise SatkgcError(error.what, where=f"{file}:{line}", remedy=error.remedy) from error
             except (TypeError, AttributeError) as error:
@@ -86,7 +85,7 @@ def _table(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if len(row) != 3:
                 raise SatkgcError(f"{len(row)} columns", where=f"{file}:{line}", remedy="give head, relation and tail")
             parts = zip(("head", "relation", "tail"), row, strict=True)
-            yield line, {name: cell for name, cell in parts if cell not in ASKED}
+            yield line, {name: cell for name, cell in parts if cell not in MISSING}
 
 
 def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -99,34 +98,34 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise SatkgcError("not JSON", where=f"{file}:{number}", remedy="write an object a line") from error
 
 
-def _typed(given: dict[str, Any]) -> dict[str, Any]:
+def _values(record: dict[str, Any]) -> dict[str, Any]:
     """JSON's objects and lists as what a question takes."""
-    typed = dict(given.items())
+    values = dict(record.items())
     for name, kind in (("head", NewEntity), ("tail", NewEntity), ("role", Role)):
-        if isinstance(given.get(name), dict):
-            parts = dict(given[name])
+        if isinstance(record.get(name), dict):
+            parts = dict(record[name])
             if kind is NewEntity and parts.get("facts"):
                 parts["facts"] = [_fact(fact) for fact in parts["facts"]]
-            typed[name] = kind(**parts)
-    return typed
+            values[name] = kind(**parts)
+    return values
 
 
-def _fact(given: Any) -> Role:
+def _fact(record: Any) -> Role:
     try:
-        return Role(**given)
+        return Role(**record)
     except TypeError as error:
-        raise SatkgcError(f"{given!r} is no fact", remedy="its fields are relation, side and other") from error
+        raise SatkgcError(f"{record!r} is no fact", remedy="its fields are relation, side and other") from error
 
 
-def as_json(question: Question, answers: list[Answer] | SatkgcError) -> str:
-    """One line: what was asked, and the answers, or why there are none."""
-    usual = {field.name: field.default for field in fields(Question)}
-    asked = {name: value for name, value in asdict(question).items() if value != usual[name]}
-    if isinstance(answers, SatkgcError):
-        return json.dumps({"question": asked, "error": str(answers)}, ensure_ascii=False)
-    return json.dumps({"question": asked, "answers": [as_record(answer) for answer in answers]}, ensure_ascii=False)
+def outcome_to_json(question: Question, outcome: list[Answer] | SatkgcError) -> str:
+    """One line: the question, and the answers, or why there are none."""
+    defaults = {field.name: field.default for field in fields(Question)}
+    changed = {name: value for name, value in asdict(question).items() if value != defaults[name]}
+    if isinstance(outcome, SatkgcError):
+        return json.dumps({"question": changed, "error": str(outcome)}, ensure_ascii=False)
+    return json.dumps({"question": changed, "answers": list(map(answer_to_dict, outcome))}, ensure_ascii=False)
 
 
-def as_record(answer: Answer) -> dict[str, Any]:
+def answer_to_dict(answer: Answer) -> dict[str, Any]:
     """An answer as the command line prints it."""
     return {name: getattr(answer, name) for name in ("id", "name", "score", "probability", "known")}
