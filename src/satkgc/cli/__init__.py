@@ -26,7 +26,7 @@ for module in (kg, sample, train, evaluate, compare, complete, propose, serve, e
 
 def _version(value: bool) -> None:
     if value:
-        from satkgc import __version__
+        from satkgc.version import __version__
 
         print(f"satkgc {__version__}")
         raise typer.Exit

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Query, Request
 from fastapi.security import HTTPBearer
 
-from satkgc import __version__
+from satkgc.version import __version__
 from satkgc.completion import Answer, EntityDetail, Evidence
 from satkgc.errors import SatkgcError
 from satkgc.serving import schemas

@@ -16,7 +16,7 @@ from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from satkgc import __version__
+from satkgc.version import __version__
 from satkgc.completion import AmbiguousNameError, UnknownNameError
 from satkgc.errors import SatkgcError
 from satkgc.serving.api import routes
