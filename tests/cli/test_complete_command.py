@@ -146,12 +146,12 @@ def test_a_file_of_questions(prepared, tmp_path):
 
 
 def test_propose_by_precision(prepared, completer, tmp_path):
-    wanted = max(completer.asker.calibration.curve.precision) - 0.01
+    wanted = max(completer._engine.calibration.entities.curve.precision) - 0.01
     result = run("propose", prepared, tmp_path / "out.tsv", "--n", "20", "--relation", "near", "--precision", wanted)
     count = int(result.stdout.split()[1])
     rows = (tmp_path / "out.tsv").read_text().splitlines()[1:]
     assert len(rows) == count
-    least = completer.asker.calibration.threshold(wanted)
+    least = completer.threshold(wanted)
     assert all(float(row.split("\t")[7]) >= least - 1e-6 for row in rows)
 
 

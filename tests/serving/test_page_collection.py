@@ -8,7 +8,7 @@ from pathlib import Path
 
 from browsing import opened, pick
 
-from satkgc.completion.review import accept as read_accepted
+from satkgc.completion import accept_proposals as read_accepted
 
 
 def saved(page, button: str, folder: Path) -> Path:  # type: ignore[no-untyped-def]
