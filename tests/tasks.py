@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import torch
+from satkgc.training.collate import Collate, Samples
+from satkgc.training.step import backward
 
 from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.models.text import EncoderConfig, Objective, ObjectiveConfig, Towers
 from satkgc.processes import Processes
 from satkgc.sampling import SamplingConfig, make_sampler
 from satkgc.text import TextConfig, Texts
-from satkgc.training.collate import Collate, Samples
-from satkgc.training.step import backward
 
 
 def small_graph(seed: int = 0, entities: int = 40, triples: int = 160) -> KnowledgeGraph:

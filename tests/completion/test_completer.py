@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from little_world import write_run
 
+from little_world import write_run
 from satkgc.completion import Answer, Completer, NewEntity, Question, Role, UnknownNameError
 from satkgc.completion.relations import RelationCalibration
 from satkgc.errors import SatkgcError

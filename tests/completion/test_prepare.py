@@ -7,10 +7,10 @@ import shutil
 
 import numpy as np
 import pytest
-from little_world import write_run
 from scipy.special import expit, log_softmax
 
 from graphs import graph_of
+from little_world import write_run
 from satkgc.completion import INDEXES, Completer, is_prepared
 from satkgc.completion.calibration import calibrate_entities, sample_queries
 from satkgc.completion.prepare import model_checksum

@@ -100,10 +100,10 @@ def test_typed_proposals_have_ends_that_the_relation_has_had(completer, expected
 
 
 def test_relations_left_out(completer, tmp_path):
-    completer.propose(tmp_path / "some.tsv", n=50, without=["near", "knows", "capital of"])
+    completer.propose(tmp_path / "some.tsv", n=50, exclude=["near", "knows", "capital of"])
     assert {row["relation"] for row in read(tmp_path / "some.tsv")} == {"born_in"}
     with pytest.raises(SatkgcError, match="no relation is left to propose"):
-        completer.propose(tmp_path / "none.tsv", relations=["near"], without=["near"])
+        completer.propose(tmp_path / "none.tsv", relations=["near"], exclude=["near"])
 
 
 def test_relations_of_one_answer_both_ways_are_told_and_alone_refused(completer, tmp_path, monkeypatch, caplog):

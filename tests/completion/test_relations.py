@@ -14,7 +14,7 @@ TRUE = RelationCalibration(by_tail=12.0, by_head=25.0, by_frequency=1.2, none=9.
 
 
 def drawn(pairs: int, relations: int = 30, seed: int = 0) -> tuple[EntityPairs, np.ndarray]:
-    """EntityPairs whose relation, if any, was drawn as `TRUE` says; the right one comes first. And the relations' logits."""
+    """Pairs whose relation, if any, was drawn as `TRUE` says; the right one comes first. And the relations' logits."""
     rng = np.random.default_rng(seed)
     tails, heads = rng.normal(0.2, 0.1, (2, pairs, relations))
     shares = np.broadcast_to(log_shares(rng.integers(1, 1000, relations)), tails.shape)

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from little_world import little_world
-from toy_models import PlainScores, WordVectors
 
+from little_world import little_world
 from satkgc.completion import INDEXES, Completer, NewEntity, Question, Role
 from satkgc.completion.prepare import open_prepared, prepare
 from satkgc.errors import SatkgcError
 from satkgc.models import Questions
+from toy_models import PlainScores, WordVectors
 
 
 def load(model, folder, index="exact"):
@@ -181,7 +181,9 @@ def test_new_entities_of_a_model_that_reads_texts(kg, tmp_path):
 
 def test_a_model_that_reads_no_texts_refuses_new_entities_in_one_line(scores):
     new = NewEntity("bora", "a town")
-    line = "^PlainScores does not read texts and knows nothing of the new entity 'bora'; ask about an entity of the graph"
+    line = (
+        "^PlainScores does not read texts and knows nothing of the new entity 'bora'; ask about an entity of the graph"
+    )
     for ask in (
         lambda: scores.tails(new, "near"),
         lambda: scores.heads("near", new),
@@ -200,7 +202,9 @@ def test_a_model_without_vectors_says_so(scores, tmp_path):
     for ask in (lambda: scores.add(NewEntity("bora")), scores.vectors):
         with pytest.raises(SatkgcError, match=r"PlainScores has no entity vectors; use a run of a model that has them"):
             ask()
-    with pytest.raises(SatkgcError, match="PlainScores has no vectors to put into the index 'faiss'; leave --index out"):
+    with pytest.raises(
+        SatkgcError, match="PlainScores has no vectors to put into the index 'faiss'; leave --index out"
+    ):
         load(PlainScores(scores.kg), tmp_path / "run", "faiss")
     with pytest.raises(SatkgcError, match="no index 'annoy'; choose one of exact"):
         load(PlainScores(scores.kg), tmp_path / "run", "annoy")
@@ -216,8 +220,8 @@ def test_probabilities_do_not_depend_on_the_size_of_scores(kg, scores, tmp_path)
 
 def test_nan_is_refused(kg, tmp_path):
     model = PlainScores(kg)
+    model.relation.data[:] = float("nan")
     with pytest.raises(SatkgcError, match="PlainScores gave NaN as a score"):
-        model.relation.data[:] = float("nan")
         load(model, tmp_path / "run")
 
 
@@ -262,11 +266,14 @@ class ElsewhereIndex:
 
 def test_an_index_may_live_elsewhere(kg, vectors, tmp_path, monkeypatch):
     monkeypatch.setitem(INDEXES, "elsewhere", ElsewhereIndex)
-    completer = load(WordVectors(kg), tmp_path / "run", "elsewhere")
+    load(WordVectors(kg), tmp_path / "run", "elsewhere")
     assert not list((tmp_path / "run" / "index").glob("entities*"))  # nothing else may read vectors from there
     again = Completer(open_prepared(tmp_path / "run", WordVectors(kg)), tmp_path / "run")
     questions = [Question(head=f"Q{i}", relation="near", k=30, drop_known=bool(i % 2)) for i in range(12)]
-    questions += [Question(head="Q4", tail="Q8"), Question(relation="knows", tail="Q5", role=Role("near", "head"), k=40)]
+    questions += [
+        Question(head="Q4", tail="Q8"),
+        Question(relation="knows", tail="Q5", role=Role("near", "head"), k=40),
+    ]
     questions += [Question(head=NewEntity("bora"), relation="near", k=90)]
     for mine, theirs in zip(again.ask(questions), vectors.ask(questions), strict=True):
         assert [a.id for a in mine] == [a.id for a in theirs]

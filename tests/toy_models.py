@@ -23,7 +23,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 class WordVectors(VectorModel):
-    """Random vectors of entities and relations, whose sum is the question's; a new entity's are drawn from its words."""
+    """Random vectors of entities and relations, whose sum is the question's; a new entity's come from its words."""
 
     reads_text = True
 
@@ -58,7 +58,7 @@ class WordVectors(VectorModel):
 
 
 class PlainScores(Model):
-    """Scores of any size, by a product that nobody outside sees the factors of; whole numbers, so that many are equal."""
+    """Scores of any size, by a product whose factors nobody outside sees; whole numbers, so that many are equal."""
 
     def __init__(self, kg, size=1.0, dim=6) -> None:
         super().__init__(kg, Settings())
