@@ -245,9 +245,7 @@ class _State:
 
     def save(self, done: int, best: BestTriples) -> None:
         with atomic_write(self.file) as part, part.open("wb") as file:
-            np.savez(
-                file, asked=self.settings, done=done, triples=best.triples, scores=best.scores, worth=best.values
-            )
+            np.savez(file, asked=self.settings, done=done, triples=best.triples, scores=best.scores, worth=best.values)
 
 
 def check_ending(out: Path) -> None:

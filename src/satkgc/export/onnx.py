@@ -1,4 +1,4 @@
-"""Each tower as an ONNX file: token ids in, vectors of length one out."""
+"""Each encoder as an ONNX file: token ids in, vectors of length one out."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from satkgc.errors import SatkgcError
-from satkgc.models.text.config import Pooling
-from satkgc.models.text.pooling import pool_padded
+from satkgc.export.vectors import load_text_model
+from satkgc.models import Pooling, Questions, pool_padded
 from satkgc.text import TokenBatch
-from satkgc.training import Run
+from satkgc.training import RunFolder
 
 TOLERANCE = 1e-4
+SAMPLES = 12  # texts that are compared
 
 
-class _Plain(nn.Module):
-    """A tower over padded tensors, as the library's own forward pass takes them."""
+class _PaddedEncoder(nn.Module):
+    """An encoder over padded tensors, as the library's own forward pass takes them."""
 
     def __init__(self, model: Any, pooling: Pooling) -> None:
         super().__init__()
@@ -29,39 +31,39 @@ class _Plain(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         hidden = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
-        return pool_padded(hidden, attention_mask.bool(), self.pooling)
+        return functional.normalize(pool_padded(hidden, attention_mask.bool(), self.pooling), dim=-1)
 
 
-def write_onnx(run: Run, out: Path) -> dict[str, Any]:
+def write_onnx(run: RunFolder, out: Path, device: str = "cpu") -> dict[str, Any]:
     """Write query.onnx, entity.onnx and the tokenizer, and run both against the run's own vectors."""
     try:
         import onnx  # noqa: F401 (torch.onnx needs it)
         import onnxruntime
     except ImportError as missing:
         raise SatkgcError("ONNX is not installed", remedy="pip install 'satkgc[export]'") from missing
-    towers = run.towers()
-    texts = run.texts(towers)
+    model = load_text_model(run, "onnx")
+    towers, pad_id = model.towers, model.towers.tokenizer.pad_token_id or 0
     towers.tokenizer.save_pretrained(out / "tokenizer")
-    count = min(12, run.kg.num_entities)
-    queries = texts.queries(np.arange(count), np.arange(count) % (2 * run.kg.num_relations))
-    samples = {"query": queries, "entity": texts.entities(np.arange(count))}
+    entities = np.arange(min(SAMPLES, run.kg.num_entities), dtype=np.int32)
+    questions = Questions(entities, entities % np.int32(2 * run.kg.num_relations))
+    samples = {
+        "query": (towers.query, model.query_tokens(questions), model.encode_questions(questions)),
+        "entity": (towers.entity, model.entity_tokens(entities), model.encode_entities(entities)),
+    }
     error = 0.0
-    for name, tower in (("query", towers.query), ("entity", towers.entity)):
-        inputs = padded(samples[name], towers.tokenizer.pad_token_id or 0)
+    for name, (tower, tokens, expected) in samples.items():
         file = out / f"{name}.onnx"
-        _export(_Plain(tower.model, towers.config.pooling).eval(), inputs, file)
+        _export(_PaddedEncoder(tower.model, model.config.encoder.pooling).eval(), pad(tokens, pad_id), file)
         session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-        for rows in (np.arange(count), np.arange(1)):  # another batch and another length than it was traced with
-            batch = samples[name].select(rows)
-            given = {k: v.numpy() for k, v in padded(batch, towers.tokenizer.pad_token_id or 0).items()}
-            encode = towers.encode_queries if name == "query" else towers.encode_entities
-            error = max(error, float(np.abs(session.run(None, given)[0] - encode(batch, progress=False)).max()))
+        for rows in (np.arange(len(entities)), np.arange(1)):  # another batch and length than it was traced with
+            inputs = {key: tensor.numpy() for key, tensor in pad(tokens.select(rows), pad_id).items()}
+            error = max(error, float(np.abs(session.run(None, inputs)[0] - expected[rows]).max()))
     if error > TOLERANCE:
         raise SatkgcError(f"onnxruntime's vectors differ by {error:.2g}", remedy="export to sentence-transformers")
     return {"largest difference of a vector's entries": error}
 
 
-def padded(batch: TokenBatch, pad_id: int) -> dict[str, Tensor]:
+def pad(batch: TokenBatch, pad_id: int) -> dict[str, Tensor]:
     """A batch as the tensors that the graph takes.  # (n, L) each"""
     mask = np.arange(int(batch.lengths.max())) < batch.lengths[:, None]
     ids = np.full(mask.shape, pad_id, np.int64)
@@ -74,7 +76,7 @@ def padded(batch: TokenBatch, pad_id: int) -> dict[str, Tensor]:
     return inputs
 
 
-def _export(model: _Plain, inputs: dict[str, Tensor], file: Path) -> None:
+def _export(model: _PaddedEncoder, inputs: dict[str, Tensor], file: Path) -> None:
     """By tracing: an encoder has no branches, and torch's newer exporter takes twenty times as long for the same."""
     names = [*inputs, "vectors"]
     with warnings.catch_warnings():

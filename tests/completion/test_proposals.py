@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphs import graph_of
-from satkgc.completion import propose as module
-from satkgc.completion.propose import Best
-from satkgc.completion.triples_out import COLUMNS, iri
+from satkgc.completion import proposals as module
+from satkgc.completion.proposals import COLUMNS, BestTriples, iri
 from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
@@ -49,12 +48,12 @@ def test_the_best_missing_triples_of_some_relations(completer, expected, tmp_pat
     out = tmp_path / "missing.tsv"
     assert completer.propose(out, n=100, relations=["near", "born_in"]) == 100
     rows = read(out)
-    told = [float(row["probability"]) for row in rows]
-    assert told == sorted(told, reverse=True)
-    np.testing.assert_allclose(told, sorted(expected.values(), reverse=True)[:100], rtol=0.02, atol=1e-5)
+    predicted = [float(row["probability"]) for row in rows]
+    assert predicted == sorted(predicted, reverse=True)
+    np.testing.assert_allclose(predicted, sorted(expected.values(), reverse=True)[:100], rtol=0.02, atol=1e-5)
     keys = [(row["head"], row["relation"], row["tail"]) for row in rows]
     assert len(set(keys)) == 100
-    for key, chance in zip(keys, told, strict=True):
+    for key, chance in zip(keys, predicted, strict=True):
         assert expected[key] == pytest.approx(chance, rel=0.02, abs=1e-5)
     known = {
         (completer.kg.entities.id(h), completer.kg.relations.id(r), completer.kg.entities.id(t))
@@ -101,10 +100,10 @@ def test_typed_proposals_have_ends_that_the_relation_has_had(completer, expected
 
 
 def test_relations_left_out(completer, tmp_path):
-    completer.propose(tmp_path / "some.tsv", n=50, without=["near", "knows", "capital of"])
+    completer.propose(tmp_path / "some.tsv", n=50, exclude=["near", "knows", "capital of"])
     assert {row["relation"] for row in read(tmp_path / "some.tsv")} == {"born_in"}
     with pytest.raises(SatkgcError, match="no relation is left to propose"):
-        completer.propose(tmp_path / "none.tsv", relations=["near"], without=["near"])
+        completer.propose(tmp_path / "none.tsv", relations=["near"], exclude=["near"])
 
 
 def test_relations_of_one_answer_both_ways_are_told_and_alone_refused(completer, tmp_path, monkeypatch, caplog):
@@ -160,11 +159,11 @@ def test_it_goes_on_where_it_was_stopped(completer, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
     asked, real = [], module._ask
 
-    def stopping(asker, directed, start, *rest):
+    def stopping(engine, directed, start, *rest):
         if len(asked) == 4:
             raise KeyboardInterrupt
         asked.append((directed, start))
-        return real(asker, directed, start, *rest)
+        return real(engine, directed, start, *rest)
 
     monkeypatch.setattr(module, "_ask", stopping)
     out = tmp_path / "parts.tsv"
@@ -212,7 +211,7 @@ def test_ids_become_iris_that_parse(id):
 
 
 def test_merging_keeps_the_best_of_each_triple():
-    nothing = Best(np.empty((0, 3), np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
+    nothing = BestTriples(np.empty((0, 3), np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
     rng = np.random.default_rng(0)
     best, truth = nothing, {}
     for _ in range(20):
@@ -223,7 +222,7 @@ def test_merging_keeps_the_best_of_each_triple():
             truth[triple] = max(value, truth.get(triple, 0))
     expected = sorted(truth, key=lambda t: -truth[t])[:10]
     assert list(map(tuple, best.triples.tolist())) == expected
-    assert best.worth.tolist() == [truth[t] for t in expected]
+    assert best.values.tolist() == [truth[t] for t in expected]
 
 
 def test_what_cannot_be_written(completer, tmp_path):

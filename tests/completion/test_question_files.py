@@ -8,8 +8,8 @@ import re
 import pytest
 
 from satkgc.completion import NewEntity, Question, Role
-from satkgc.completion import questions as module
-from satkgc.completion.questions import answer_file, as_json, count_questions, read_questions
+from satkgc.completion import question_files as module
+from satkgc.completion.question_files import answer_file, count_questions, outcome_to_json, read_questions
 from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
@@ -84,7 +84,7 @@ def test_answers_come_in_the_order_of_the_file_whatever_the_batches(completer, t
         assert [a.score for a in answers] == pytest.approx(
             [a.score for a in completer.tails(question.head, "near", k=2)]
         )
-    record = json.loads(as_json(*found[3]))
+    record = json.loads(outcome_to_json(*found[3]))
     assert record["question"] == {"head": "Q3", "relation": "near", "k": 2}  # what is not as usual
     assert set(record["answers"][0]) == {"id", "name", "score", "probability", "known"}
 
@@ -137,7 +137,7 @@ def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, mo
     assert first == completer.tails("Q1", "near", k=2)
     assert last == completer.heads("near", "Q3", k=2)
     assert asked.head == "nobody"
-    record = json.loads(as_json(asked, error))
+    record = json.loads(outcome_to_json(asked, error))
     assert record["question"] == {"head": "nobody", "relation": "near", "k": 2}
     assert record["error"].startswith(f"{file}:3: unknown entity 'nobody'")
     assert "answers" not in record
