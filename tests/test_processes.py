@@ -10,15 +10,15 @@ from satkgc.processes import Processes
 
 
 def test_alone_everything_is_ones_own():
-    ranks = Processes()
+    processes = Processes()
     mine = torch.randn(3, 2)
-    assert ranks.first
-    assert ranks.gather(mine, [3]) is mine
-    assert ranks.any(True)
-    assert not ranks.any(False)
+    assert processes.first
+    assert processes.gather(mine, [3]) is mine
+    assert processes.any(True)
+    assert not processes.any(False)
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.grad = torch.full((2,), 3.0)
-    ranks.sum_gradients([parameter], share=0.5)
+    processes.sum_gradients([parameter], share=0.5)
     assert parameter.grad.tolist() == [3.0, 3.0]
 
 

@@ -1,9 +1,11 @@
+"""What the loop does besides training: see test_trainer for the whole."""
+
 import sys
 
 import numpy as np
 import pytest
 
-from satkgc.training.memory import trim
+from satkgc.training.loop import release_memory
 
 
 def resident() -> float:
@@ -17,6 +19,6 @@ def test_holes_between_what_is_kept_go_back_to_the_system() -> None:
     kept = arrays[::2]
     del arrays  # 94 MiB in holes
     before = resident()
-    trim()
+    release_memory()
     assert before - resident() > 60
     assert all((array == 1).all() for array in kept)
