@@ -11,16 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from satkgc.training.curves import draw_curves
 
 from satkgc.analysis.plots import draw
 from satkgc.completion.search import EntitySearch
 from satkgc.files import atomic_write
 from satkgc.sampling import plot_occurrences
-<<<<<<< HEAD
-=======
 from satkgc.training.log import draw_curves
->>>>>>> tests
 
 COUNTS = np.array([3, 2, 1])
 VISITS = SimpleNamespace(triples=COUNTS, entities=COUNTS, degrees=COUNTS, distances=COUNTS)

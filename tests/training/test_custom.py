@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tasks import small_graph
 from torch import nn
 from typer.testing import CliRunner
 
@@ -20,6 +19,7 @@ from satkgc.errors import SatkgcError
 from satkgc.sampling import Sampler, SamplingConfig, Stream
 from satkgc.training import Run, train
 from satkgc.training.batches import Batches
+from tasks import small_graph
 
 SECTION = (Path(__file__).parents[2] / "docs" / "training.md").read_text().split("\n## A sampler or a loss")[1]
 SHOWN = re.findall(r"^```python\n(.*?)^```", SECTION.split("\n## ")[0], re.DOTALL | re.MULTILINE)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tasks import small_graph
 
 from satkgc.training.log import read_log
+from tasks import small_graph
 
 STEPS = 24
 
