@@ -84,7 +84,7 @@ def small(folder: Path) -> dict[str, object]:
     import pandas
 
     from satkgc import KnowledgeGraph
-    from satkgc.kg.tsv import write_tsv
+    from satkgc.kg import write_tsv
 
     if os.environ.get("SATKGC_DATA"):
         graph, name = KnowledgeGraph.load("WN18RR"), "WN18RR"

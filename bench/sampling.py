@@ -5,9 +5,9 @@
 
 The baseline is the walk written plainly over a networkx MultiGraph. Both sides run in this process on one core, from
 the same centres, until they have found the same number of distinct triples; `speedup` compares distinct triples a
-second. `batch_ms` is the median of whole batches: centre, walk, selection, visit counts, exact distances; on the
-growing graphs `subgraph_distances` has the same with distances inside the subgraph. `tables_gib` is what the sampler
-keeps besides the graph. Times are those of the thread, so that what else the machine does counts for neither side.
+second. `batch_ms` is the median of whole batches: centre, walk, selection, visit counts, exact hops; on the growing
+graphs `without_hops` has the same for models that need none. `tables_gib` is what the sampler keeps besides the graph.
+Times are those of the thread, so that what else the machine does counts for neither side.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ import pyarrow as pa
 import synthetic
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.kg import Vocabulary
-from satkgc.sampling import SamplingConfig, make_sampler
-from satkgc.sampling.distance import Distances
-from satkgc.sampling.saam import SaamSampler
+from satkgc.sampling import Needs, Sampler, SamplingConfig, SubgraphSampler, make_sampler
 
 WIKIDATA5M = {"entities": 4_594_485, "relations": 822, "triples": 20_614_279}
 
@@ -65,8 +63,8 @@ def against_networkx(name: str, distinct: int, walks: int) -> dict[str, Any]:
     """Triples a second of both, and the time of whole batches."""
     kg = KnowledgeGraph.load(name)
     config = SamplingConfig(subgraph_triples=distinct)
-    sampler = make_sampler(kg, config, seed=0)
-    assert isinstance(sampler, SaamSampler)
+    sampler = make_sampler(kg, config, 0, Needs(hops=True))
+    assert isinstance(sampler, SubgraphSampler)
     graph, rng = multigraph(kg), random.Random(0)
     sampler.draw(0)  # compiled before the clock runs
     ours = theirs = 0.0
@@ -77,7 +75,7 @@ def against_networkx(name: str, distinct: int, walks: int) -> dict[str, Any]:
         theirs += time.thread_time() - began
         for repeat in range(20):  # one is too short to time, and lengths vary
             began = time.thread_time()
-            our_triples += len(sampler.subgraphs.subgraph(centre, 20 * i + repeat))
+            our_triples += len(sampler.subgraph(centre, 20 * i + repeat))
             ours += time.thread_time() - began
     return {
         "distinct_triples": distinct,
@@ -89,7 +87,7 @@ def against_networkx(name: str, distinct: int, walks: int) -> dict[str, Any]:
     }
 
 
-def batches(sampler: SaamSampler, count: int) -> dict[str, float]:
+def batches(sampler: Sampler, count: int) -> dict[str, float]:
     """Milliseconds of a batch."""
     times = []
     for step in range(1, count + 1):
@@ -118,11 +116,11 @@ def at_size(triples: int) -> dict[str, Any]:
     kg = synthetic_graph(triples)
     assert kg.adjacency is not None  # built here, as part of the graph
     began = time.thread_time()
-    sampler = make_sampler(kg, SamplingConfig(), seed=0)
+    sampler = make_sampler(kg, SamplingConfig(), 0, Needs(hops=True))
     ready = time.thread_time() - began
-    assert isinstance(sampler, SaamSampler)
+    assert isinstance(sampler, SubgraphSampler)
     sampler.draw(0)
-    parts = (sampler.subgraphs, sampler.schedule, sampler.distances)
+    parts = (sampler, sampler.schedule, sampler._search)
     kept = [array for part in parts for array in vars(part).values() if isinstance(array, np.ndarray)]
     figures = {
         "triples": triples,
@@ -131,8 +129,7 @@ def at_size(triples: int) -> dict[str, Any]:
         "tables_gib": sum(array.nbytes for array in kept) / 2**30,
         **batches(sampler, 50),
     }
-    sampler.distances = Distances(kg, "subgraph")
-    return {**figures, "subgraph_distances": batches(sampler, 50)}
+    return {**figures, "without_hops": batches(make_sampler(kg, SamplingConfig(), 0), 50)}
 
 
 def plot(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -142,8 +139,8 @@ def plot(path: Path, rows: list[dict[str, Any]]) -> None:
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
     sizes = [row["triples"] for row in rows]
-    for label, parts in (("exact", rows), ("inside the subgraph", [row["subgraph_distances"] for row in rows])):
-        (line,) = axes.plot(sizes, [part["batch_ms"] for part in parts], marker="o", label=f"distances {label}")
+    for label, parts in (("with exact hops", rows), ("without", [row["without_hops"] for row in rows])):
+        (line,) = axes.plot(sizes, [part["batch_ms"] for part in parts], marker="o", label=label)
         p95 = [part["batch_ms_p95"] for part in parts]
         axes.plot(sizes, p95, linestyle=":", color=line.get_color(), label="95th percentile")
     axes.axhline(50, color="grey", linewidth=1, linestyle="--", label="50 ms")

@@ -169,9 +169,9 @@ class Variant:
         for at in range(0, len(heads), self.share):
             part = slice(at, at + self.share)
             passes = (
-                self.texts.queries(heads[part], directed[part], without=tails[part]),
-                self.texts.entities(tails[part], without=heads[part]),
-                self.texts.entities(heads[part], without=tails[part]),
+                self.texts.queries(heads[part], directed[part], exclude=tails[part]),
+                self.texts.entities(tails[part], exclude=heads[part]),
+                self.texts.entities(heads[part], exclude=tails[part]),
             )
             shares.append([self.towers.pack(batch) for batch in passes])
         return shares

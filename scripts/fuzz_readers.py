@@ -135,7 +135,7 @@ def place(form: str, data: bytes, room: Path) -> Path:
 def attempt(form: str, data: bytes) -> str:
     """Read an input as the command line would; say what came of it. Anything but SatkgcError flies."""
     from satkgc.errors import SatkgcError
-    from satkgc.kg.readers import ReadOptions, read
+    from satkgc.kg import ReadOptions, read_graph
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as room:
         loose = ReadOptions(
@@ -145,7 +145,7 @@ def attempt(form: str, data: bytes) -> str:
         (Path(room) / "listed.csv").write_bytes(b"a,Ann\nb,Bob\nc,Cy\n1,One\n2,Two\n")
         for options in (loose, listed, ReadOptions()):
             try:
-                graph = read(place(form, data, Path(room)), options)
+                graph = read_graph(place(form, data, Path(room)), options)
                 result = str(graph)
                 for vocabulary in (graph.entities, graph.relations):
                     vocabulary.ids.to_pylist(), vocabulary.names.to_pylist(), vocabulary.descriptions.to_pylist()
@@ -169,7 +169,6 @@ def fuzz(form: str, seconds: int) -> None:
         if not module.ispkg:
             importlib.import_module(module.name)  # compiled code cannot be instrumented: imported before
     with atheris.instrument_imports(include=["satkgc.kg.readers", "tarfile", "zipfile", "csv"]):
-        import satkgc.kg.readers.archive
         import satkgc.kg.readers.folder
         import satkgc.kg.readers.rdf
         import satkgc.kg.readers.table

@@ -15,7 +15,7 @@ import pytest
 from satkgc.analysis.plots import draw
 from satkgc.completion.search import EntitySearch
 from satkgc.files import atomic_write
-from satkgc.sampling.figure import plot_occurrences
+from satkgc.sampling import plot_occurrences
 from satkgc.training.curves import draw_curves
 
 COUNTS = np.array([3, 2, 1])

@@ -49,8 +49,8 @@ Kind = TypeVar("Kind", bound=Settings)
 
 
 def build(kind: type[Kind], tree: Mapping[str, Any], *, where: object = None, aliases: Mapping[str, str]) -> Kind:
-    """Make settings of plain values. An unknown name is answered with the one that may be meant: one that looks like it,
-    or the one that `aliases` has for what other programs call it."""
+    """Make settings of plain values. An unknown name is answered with the one that may be meant: one that looks like
+    it, or the one that `aliases` has for what other programs call it."""
     known = names_of(kind)
     for name in flatten(tree):
         if name not in known and not any(setting.startswith(f"{name}.") for setting in known):

@@ -9,14 +9,14 @@ import pytest
 from satkgc.analysis.rows import MPNET, find_row, load_groups, load_rows, table_rows
 from satkgc.analysis.tables import paper_figures
 from satkgc.errors import SatkgcError
-from satkgc.kg import catalogue
+from satkgc.kg import find_entry
 from satkgc.training.recipes import make_config
 
 
 def test_every_row_is_a_valid_configuration_of_a_known_graph_and_no_two_are_the_same():
     seen: dict[tuple[str, str], str] = {}
     for row in load_rows().values():
-        assert catalogue.find(row.dataset).name == row.dataset
+        assert find_entry(row.dataset).name == row.dataset
         overrides = {**row.overrides, "training.seed": row.seed, "encoder.backbone": row.backbone}
         config = replace(make_config(row.recipe, graph=row.dataset, overrides=overrides), recipe="")
         assert (row.dataset, repr(config)) not in seen, f"{row.name} is {seen[row.dataset, repr(config)]} again"

@@ -15,8 +15,7 @@ from typer.testing import CliRunner, Result
 import satkgc
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.cli import app, main
-from satkgc.kg import catalogue
-from satkgc.kg.entries import CATALOGUE, Counts
+from satkgc.kg import CATALOGUE, Counts, cache_folder, find_entry
 
 TRIPLES = "subject,verb,object\nanna,knows,ben\nben,knows,cleo\ncleo,knows,anna\nanna,likes,cleo\nben,likes,anna\n"
 PEOPLE = "key,called,about\nanna,Anna,a baker\nben,Ben,\ncleo,Cleo,a queen\n"
@@ -56,7 +55,7 @@ def test_import_maps_columns_and_splits_by_the_seed(tables: list[str], tmp_path:
 def test_import_takes_some_graphs_and_leaves_relations_out(tmp_path: Path) -> None:
     statements = "<e:a> <e:knows> <e:b> <e:g> .\n<e:a> <e:likes> <e:b> <e:g> .\n<e:a> <e:sees> <e:b> <e:h> .\n"
     (tmp_path / "g.nq").write_text(statements + "<e:a> <e:owns> <e:b> .\n<e:b> <e:knows> <e:a> <e:h> .\n")
-    flags = ["--graph", "e:g", "--graph", "e:h", "--without", "likes", "--without", "e:sees", "--split", "none"]
+    flags = ["--graph", "e:g", "--graph", "e:h", "--exclude", "likes", "--exclude", "e:sees", "--split", "none"]
     result = run("import", str(tmp_path / "g.nq"), str(tmp_path / "graph"), *flags)
     assert "2 entities, 1 relations, 2/0/0" in result.stdout
 
@@ -116,7 +115,7 @@ def test_list_names_every_graph() -> None:
     assert graphs.keys() == {entry.name for entry in CATALOGUE}
     counts = graphs["wordnet-sample"]
     assert counts.pop("from") in ("bundled", "cached")
-    assert Counts(**counts) == catalogue.find("wordnet-sample").counts
+    assert Counts(**counts) == find_entry("wordnet-sample").counts
 
 
 def test_one_bad_archive_does_not_keep_the_list_from_the_others(
@@ -134,9 +133,9 @@ def test_one_bad_archive_does_not_keep_the_list_from_the_others(
 
 def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("get", "wordnet-sample", "--to", str(tmp_path))
-    assert str(catalogue.cache_folder()) in result.stdout
+    assert str(cache_folder()) in result.stdout
     graph = KnowledgeGraph.load(tmp_path / "wordnet-sample")
-    assert Counts.of(graph) == catalogue.find("wordnet-sample").counts
+    assert Counts.of(graph) == find_entry("wordnet-sample").counts
 
 
 @pytest.mark.parametrize(

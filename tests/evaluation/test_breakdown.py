@@ -10,7 +10,7 @@ from graphs import graph_of
 from satkgc.evaluation import Ranks
 from satkgc.evaluation.breakdown import break_down
 from satkgc.evaluation.metrics import measure_directions
-from satkgc.kg.categories import CATEGORIES, relation_categories
+from satkgc.kg import CATEGORIES, relation_categories
 
 
 def random_ranks(rng, size):

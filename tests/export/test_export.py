@@ -45,14 +45,19 @@ def own_vectors(run):
     )
 
 
-@pytest.mark.parametrize(("by_relation", "bare"), [(False, 0.0), (True, 0.0), (True, 0.2), (False, 0.2)])
-def test_strings_are_what_the_towers_read(tiny_backbone, by_relation, bare):
+@pytest.mark.parametrize(("by_relation", "dropout"), [(False, 0.0), (True, 0.0), (True, 0.2), (False, 0.2)])
+def test_strings_are_what_the_towers_read(tiny_backbone, by_relation, dropout):
     tokenizer = AutoTokenizer.from_pretrained(tiny_backbone)
+    per_relation = 2 if by_relation else 0
     config = TextConfig(
-        neighbour_relations=by_relation, neighbours=2, max_tokens=400, bare_share=bare, description_words=2
+        neighbours=2,
+        neighbours_per_relation=per_relation,
+        max_tokens=400,
+        neighbour_dropout=dropout,
+        description_words=2,
     )
     world = little_world()
-    # One entity is its own only neighbour, another has none; both read their whole description where some are bare.
+    # One entity is its own only neighbour, another has none; both read their whole description with neighbour dropout.
     kept = ~np.isin(world.train[:, [0, 2]], [5, 6]).any(axis=1) | (world.train[:, 0] == world.train[:, 2])
     kg = replace(world, train=np.ascontiguousarray(world.train[kept]))
     assert kg.train[(kg.train[:, [0, 2]] == 5).any(axis=1)][:, [0, 2]].tolist() == [[5, 5]]
@@ -129,7 +134,7 @@ def test_the_card_says_what_it_is(run_copy, tmp_path):
             TextConfig(neighbours=7, short_words=9),
             "fewer than\n9 words is followed by the names of up to 7 neighbours.",
         ),
-        (TextConfig(neighbours=2, neighbour_relations=True), "neighbours by relation, up to 2 of each"),
+        (TextConfig(neighbours_per_relation=2), "neighbours by relation, up to 2 of each"),
     ],
 )
 def test_the_card_says_what_a_text_is(prepared, text, said):

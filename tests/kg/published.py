@@ -7,7 +7,7 @@ import io
 import tarfile
 from dataclasses import dataclass, field
 
-from satkgc.kg.entries import Counts
+from satkgc.kg import Counts
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,11 @@ FREEBASE = Published("FB15k-237", _FREEBASE, Counts(4, 2, 4, 1, 1), _FREEBASE_TE
 
 INDUCTIVE = Published(
     "BLP-FB15k-237-inductive",
-    {**_FREEBASE, "dev-ents.txt": b"/m/d\n", "test-ents.txt": b"/m/c\n"},
+    {
+        **_FREEBASE,
+        "entity2textlong_dev.txt": b"/m/d\tDigby , A dog.\n",
+        "entity2textlong_test.txt": b"/m/d\tDigby , A dog.\n/m/c\tDrama\n",
+    },
     Counts(4, 2, 2, 1, 3),  # three triples touch c, one of them d as well; of the others one touches d
     _FREEBASE_TEXTS,
     _FREEBASE_RELATIONS,

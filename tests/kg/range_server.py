@@ -18,7 +18,7 @@ class Site:
     cut_after: int | None = None  # bytes a connection brings at most
     ranges: bool = True
     marks: bool = True  # whether it sends an ETag
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
 
     def etag(self, path: str) -> str:
         return f'"{hash(self.files[path])}"'
@@ -28,7 +28,7 @@ class Site:
 def serving(site: Site) -> Iterator[Site]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            site.asked.append((self.path, self.headers["Range"]))
+            site.requests.append((self.path, self.headers["Range"]))
             data = site.files.get(self.path)
             if data is None:
                 self.send_error(404)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,8 @@ from published import FORMS, Published
 from range_server import Site, serving
 
 from satkgc import KnowledgeGraph, SatkgcError
-from satkgc.kg import catalogue, entries
-from satkgc.kg.entries import CATALOGUE, Counts, Entry, PublicFile
-from satkgc.kg.inspect import inspect
+from satkgc.kg import CATALOGUE, Counts, Entry, entry_location, find_entry, inspect_graph, load_entry, write_tsv
+from satkgc.kg.catalogue import PublicFile, local_copy
 
 ARCHIVES = [entry for entry in CATALOGUE if entry.sha256]
 
@@ -36,14 +36,14 @@ def site() -> Iterator[Site]:
 
 def entry_of(form: Published, url: str, **changes: object) -> Entry:
     """The catalogue's entry, but with small files at another address, and their counts."""
-    entry = catalogue.find(form.entry)
+    entry = find_entry(form.entry)
     files = tuple(PublicFile(file.folder, file.name, f"{url}/{form.entry}/{file.name}", None) for file in entry.files)
     return dataclasses.replace(entry, files=files, counts=form.counts, sha256=None, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.entry)
 def test_every_published_form_is_downloaded_and_understood(form: Published, site: Site) -> None:
-    graph = catalogue.load(entry_of(form, site.url))
+    graph = load_entry(entry_of(form, site.url))
     entities = {
         graph.entities.id(i): (graph.entities.name(i), graph.entities.description(i))
         for i in range(len(graph.entities.ids))
@@ -52,42 +52,42 @@ def test_every_published_form_is_downloaded_and_understood(form: Published, site
     assert {graph.relations.id(i): graph.relations.name(i) for i in range(graph.num_relations)} == form.relations
     held_out = {split: {graph.entities.id(i) for i in members} for split, members in graph.split_entities.items()}
     assert held_out == form.held_out
-    assert sorted(path for path, _ in site.asked) == sorted(f"/{form.entry}/{name}" for name in form.files)
+    assert sorted(path for path, _ in site.requests) == sorted(f"/{form.entry}/{name}" for name in form.files)
 
 
 def test_a_graph_once_read_is_mapped_from_the_cache(site: Site, cache: Path) -> None:
     entry = entry_of(FORMS[0], site.url)
-    catalogue.load(entry)
-    asked = len(site.asked)
+    load_entry(entry)
+    before = len(site.requests)
     for path in (cache / "downloads" / "WN18RR").iterdir():  # no longer needed
         path.unlink()
-    again = catalogue.load(entry)
+    again = load_entry(entry)
     assert again.path is not None
     assert again.path.parent == cache / "graphs"
-    assert len(site.asked) == asked
-    assert catalogue.whereabouts(entry) == "cached"
+    assert len(site.requests) == before
+    assert entry_location(entry) == "cached"
     assert sorted(path.name for path in cache.iterdir()) == ["downloads", "graphs"]
 
 
 def test_a_damaged_graph_in_the_cache_is_made_anew(site: Site) -> None:
     entry = entry_of(FORMS[0], site.url)
-    path = catalogue.load(entry).path
+    path = load_entry(entry).path
     assert path is not None
     (path / "train.npy").unlink()
-    assert Counts.of(catalogue.load(entry)) == entry.counts
+    assert Counts.of(load_entry(entry)) == entry.counts
 
 
 def test_a_graph_with_other_counts_is_refused(site: Site) -> None:
     entry = dataclasses.replace(entry_of(FORMS[0], site.url), counts=Counts(4, 2, 3, 1, 9))
     with pytest.raises(SatkgcError, match="WN18RR has 1 test instead of 9"):
-        catalogue.load(entry)
+        load_entry(entry)
 
 
 def test_without_a_network_it_is_said_which_file_goes_where(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("satkgc.kg.download.PATIENCE", 1)
     entry = entry_of(FORMS[0], "http://127.0.0.1:9")
     with pytest.raises(SatkgcError) as error:
-        catalogue.load(entry)
+        load_entry(entry)
     message = str(error.value)
     assert "\n" not in message
     for part in ("http://127.0.0.1:9/WN18RR/train.txt", "WN18RR.tar.xz", "SATKGC_DATA", f"{cache}/downloads/WN18RR"):
@@ -96,7 +96,28 @@ def test_without_a_network_it_is_said_which_file_goes_where(cache: Path, monkeyp
     for name, data in FORMS[0].files.items():
         (cache / "downloads" / "WN18RR").mkdir(parents=True, exist_ok=True)
         (cache / "downloads" / "WN18RR" / name).write_bytes(data)
-    assert Counts.of(catalogue.load(entry)) == entry.counts
+    assert Counts.of(load_entry(entry)) == entry.counts
+
+
+def test_every_download_is_pinned_to_a_commit_and_a_checksum() -> None:
+    files = {file for entry in CATALOGUE for file in entry.files}
+    assert files
+    for file in files:
+        assert re.search(r"/[0-9a-f]{40}/", file.url), file.url
+        assert re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", file.checksum or ""), file.url
+
+
+def test_a_published_file_with_another_checksum_is_refused(site: Site, cache: Path) -> None:
+    entry = entry_of(FORMS[0], site.url)
+    first = dataclasses.replace(entry.files[0], checksum="0" * 64)
+    entry = dataclasses.replace(entry, files=(first, *entry.files[1:]))
+    with pytest.raises(
+        SatkgcError, match=r"WN18RR is not here, and .*/train\.txt the downloaded file has another checksum"
+    ):
+        load_entry(entry)
+    (cache / "downloads" / "WN18RR" / "train.txt").write_bytes(FORMS[0].files["train.txt"])
+    with pytest.raises(SatkgcError, match=r"train\.txt: not the published file: its checksum differs; remove it"):
+        load_entry(entry)
 
 
 def test_published_files_may_lie_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,11 +127,11 @@ def test_published_files_may_lie_in_the_data_folder(tmp_path: Path, monkeypatch:
         for file in entry.files:
             (tmp_path / "data" / file.folder).mkdir(parents=True, exist_ok=True)
             (tmp_path / "data" / file.folder / file.name).write_bytes(form.files[file.name])
-        assert Counts.of(catalogue.load(entry)) == entry.counts
+        assert Counts.of(load_entry(entry)) == entry.counts
 
 
 def _folder(form: Published, path: Path) -> Path:
-    entry = catalogue.find(form.entry)
+    entry = find_entry(form.entry)
     assert entry.convert is not None
     raw = path.with_name("raw")
     raw.mkdir(parents=True)
@@ -125,30 +146,30 @@ def test_a_graph_in_the_data_folder_is_preferred_packed_or_not(tmp_path: Path, m
     entry = entry_of(FORMS[0], "http://127.0.0.1:9")
     folder = _folder(FORMS[0], tmp_path / "data" / "WN18RR")
     monkeypatch.setenv("SATKGC_DATA", str(tmp_path / "data"))
-    assert catalogue.local_copy(entry) == folder
-    unpacked = catalogue.load(entry)
+    assert local_copy(entry) == folder
+    unpacked = load_entry(entry)
     monkeypatch.setenv("SATKGC_DATA", str(tmp_path / "packed"))
     (tmp_path / "packed").mkdir()
     with tarfile.open(tmp_path / "packed" / "WN18RR.tar.xz", "w:xz") as archive:
         archive.add(folder, "WN18RR")
-    assert catalogue.whereabouts(entry) == "SATKGC_DATA"
-    packed = catalogue.load(entry)
+    assert entry_location(entry) == "SATKGC_DATA"
+    packed = load_entry(entry)
     assert packed.entities.ids.to_pylist() == unpacked.entities.ids.to_pylist()
     assert packed.train.tolist() == unpacked.train.tolist()
     with pytest.raises(
         SatkgcError, match=r"WN18RR\.tar\.xz: not the published archive of WN18RR: its checksum differs"
     ):
-        catalogue.load(dataclasses.replace(entry, sha256="0" * 64))
+        load_entry(dataclasses.replace(entry, sha256="0" * 64))
 
 
 def test_changed_files_are_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = _folder(FORMS[0], tmp_path / "data" / "WN18RR")
     monkeypatch.setenv("SATKGC_DATA", str(tmp_path / "data"))
     entry = entry_of(FORMS[0], "")
-    assert catalogue.load(entry).entities.name(0) == FORMS[0].entities["00001740"][0]
+    assert load_entry(entry).entities.name(0) == FORMS[0].entities["00001740"][0]
     texts = (folder / "entities.tsv").read_text()
     (folder / "entities.tsv").write_text(texts.replace("take a breath", "breathe"))
-    assert catalogue.load(entry).entities.name(0) == "breathe"
+    assert load_entry(entry).entities.name(0) == "breathe"
 
 
 def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(
@@ -163,7 +184,7 @@ def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(
 
 @pytest.mark.parametrize("name", ["wn18rr", "FB15K-237", "Wikidata5m-Inductive"])
 def test_names_are_known_in_any_case(name: str) -> None:
-    assert catalogue.find(name).name.lower() == name.lower()
+    assert find_entry(name).name.lower() == name.lower()
 
 
 @pytest.mark.parametrize(
@@ -176,8 +197,34 @@ def test_a_wrong_name_is_answered_with_its_likes(name: str, near: str) -> None:
 
 def test_the_bundled_graph_opens_by_name() -> None:
     graph = KnowledgeGraph.load("WordNet-Sample")
-    assert Counts.of(graph) == catalogue.find("wordnet-sample").counts
+    assert Counts.of(graph) == find_entry("wordnet-sample").counts
     assert graph.name == "wordnet-sample"
+
+
+def test_a_graph_says_which_benchmark_it_is_if_the_catalogue_loaded_it(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):  # read, then mapped from the cache
+        assert KnowledgeGraph.load("WordNet-Sample").benchmark == "wordnet-sample"
+        graph = load_entry(entry_of(FORMS[0], site.url))
+        assert graph.benchmark == "WN18RR"
+    saved = graph.save(tmp_path / "mine")
+    assert saved.benchmark == "WN18RR"
+    assert KnowledgeGraph.load(tmp_path / "mine").benchmark == "WN18RR"
+    write_tsv(graph, tmp_path / "WN18RR")
+    monkeypatch.chdir(tmp_path)
+    assert KnowledgeGraph.load("WN18RR").name == "WN18RR"
+    assert KnowledgeGraph.load("WN18RR").benchmark is None  # a folder that merely bears the name
+    assert KnowledgeGraph.load("WN18RR").save("binary").benchmark is None
+
+
+def test_a_graph_that_cannot_be_cached_says_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("SATKGC_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="read anew"):
+        graph = KnowledgeGraph.load("wordnet-sample")
+    assert graph.benchmark == "wordnet-sample"
+    assert graph.save(tmp_path / "graph").benchmark == "wordnet-sample"
 
 
 def test_a_path_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,9 +253,9 @@ def test_archives_hold_the_published_counts(entry: Entry, shared_data: Path, mon
     published = json.loads((Path(__file__).parent / "published_counts.json").read_text())[entry.name]
     monkeypatch.setenv("SATKGC_DATA", str(shared_data))
     graph = KnowledgeGraph.load(entry.name.upper())
-    figures = inspect(graph)
+    figures = inspect_graph(graph)
     assert {key: figures[key] for key in published} == published
-    assert vars(entries.Counts.of(graph)) == vars(entry.counts)
+    assert vars(Counts.of(graph)) == vars(entry.counts)
 
 
 @pytest.mark.shared
@@ -231,7 +278,7 @@ def test_wn18rr_from_its_published_form_is_the_archived_one(
     files["wordnet-mlj12-definitions.txt"].write_text(definitions)
     files |= {f"{split}.txt": tmp_path / "WN18RR" / f"{split}.tsv" for split in ("train", "valid", "test")}
     (tmp_path / "out").mkdir()
-    entry = catalogue.find("WN18RR")
+    entry = find_entry("WN18RR")
     assert entry.convert is not None
     entry.convert(files, tmp_path / "out")
     graph = KnowledgeGraph.load(tmp_path / "out")

@@ -30,7 +30,7 @@ def test_the_five_minutes_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert program == "satkgc"
         result = CliRunner().invoke(app, arguments, catch_exceptions=False)
         assert result.exit_code == 0, command
-    for made in ("films/meta.json", "degrees.png", "data/wordnet-sample/train.tsv"):
-        assert (tmp_path / made).is_file()
+    for name in ("films/meta.json", "degrees.png", "data/wordnet-sample/train.tsv"):
+        assert (tmp_path / name).is_file()
     done = subprocess.run([sys.executable, "-c", blocks("python")[0]], capture_output=True, text=True)
     assert done.stdout == "['Jack Lemmon']\n", done.stderr

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from graphs import graph_of, random_graph
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.kg.distinct import distinct
-from satkgc.kg.leaks import find_leaks
+from satkgc.kg.inspect import find_leaks
+from satkgc.kg.kernels import drop_duplicates
 from satkgc.kg.split import split_graph
 
 SIDES = "valid", "test"
@@ -171,6 +171,6 @@ def test_a_split_that_is_there_stays() -> None:
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3)), max_size=30))
-def test_distinct_keeps_the_first_of_each_in_order(triples: list[tuple[int, int, int]]) -> None:
-    kept = distinct(np.array(triples, np.int32).reshape(-1, 3), 4, 3)
+def test_dropping_duplicates_keeps_the_first_of_each_in_order(triples: list[tuple[int, int, int]]) -> None:
+    kept = drop_duplicates(np.array(triples, np.int32).reshape(-1, 3), 4, 3)
     assert [tuple(row) for row in kept.tolist()] == list(dict.fromkeys(triples))

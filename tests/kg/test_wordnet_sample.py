@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.leaks import SplitLeaks, find_leaks
-from satkgc.kg.readers import read
+from satkgc.kg.inspect import SplitLeaks, find_leaks
+from satkgc.kg.readers import read_graph
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "satkgc" / "kg" / "data" / "wordnet-sample"
@@ -22,7 +22,7 @@ WORDNET = Path("/usr/share/wordnet")
 
 @pytest.fixture(scope="module")
 def sample() -> KnowledgeGraph:
-    return read(FOLDER)
+    return read_graph(FOLDER)
 
 
 @pytest.mark.skipif(not (WORDNET / "cntlist.rev").is_file(), reason="WordNet 3.0 (wordnet-base) is not installed")
@@ -33,8 +33,8 @@ def test_the_script_makes_the_bundled_files() -> None:
     script = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = script  # its dataclass looks itself up
     spec.loader.exec_module(script)
-    made = {name: content.encode() for name, content in script.files(WORDNET)}
-    assert made == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    files = {name: content.encode() for name, content in script.files(WORDNET)}
+    assert files == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
 
 
 def test_train_is_connected_and_knows_everything(sample: KnowledgeGraph) -> None:

@@ -12,9 +12,7 @@ from chisquare import assert_follows
 from graphs import graph_of, random_graph
 from satkgc.errors import SatkgcError
 from satkgc.sampling import McmcConfig, SamplingConfig, make_sampler
-from satkgc.sampling.chain import LEAST_COSINE, chain, nearest, triples_of
-from satkgc.sampling.mcmc import McmcSubgraphs
-from satkgc.sampling.path import depth_first
+from satkgc.sampling.mcmc import LEAST_COSINE, McmcSampler, chain, depth_first, nearest, triples_of
 
 
 def unit(rng, *shape):
@@ -38,8 +36,9 @@ class Model:
         return self.entities
 
 
-def subgraphs(kg, model, **settings):
-    return McmcSubgraphs(kg, SamplingConfig(sampler="mcmc", mcmc=McmcConfig(**settings)), 1, model)
+def sampler_of(kg, model, **settings):
+    config = SamplingConfig(sampler="mcmc", batch_size=2, mcmc=McmcConfig(**settings))
+    return McmcSampler(kg, config, 1, vectors=model)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -113,8 +112,8 @@ def test_a_path_chooses_neighbours_uniformly_even_where_most_are_used():
 
 def test_negatives_give_triples_they_head():
     kg = graph_of([[0, 0, 1], [0, 0, 2], [0, 0, 3], [4, 0, 3]], 6)
-    made = subgraphs(kg, Model(kg))
-    picks = [triples_of(np.array([0, 4, 3, 5]), *made.headed, *made.ended, np.uint64(1), s) for s in range(3000)]
+    made = sampler_of(kg, Model(kg))
+    picks = [triples_of(np.array([0, 4, 3, 5]), *made.by_head, *made.by_tail, np.uint64(1), s) for s in range(3000)]
     assert_follows(Counter(int(p[0]) for p in picks), {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, 3000)
     assert {int(p[1]) for p in picks} == {3}
     assert_follows(Counter(int(p[2]) for p in picks), {2: 1 / 2, 3: 1 / 2}, 3000)  # entity 3 heads nothing
@@ -123,11 +122,11 @@ def test_negatives_give_triples_they_head():
 
 def test_a_subgraph_is_the_path_and_what_the_negatives_head():
     kg = random_graph(4)
-    found = subgraphs(kg, Model(kg), path=10, k=4, burn_in=5).subgraph(7, 0)
+    found = sampler_of(kg, Model(kg), path=10, k=4, burn_in=5).subgraph(7, 0)
     assert 7 in found
     assert 10 <= len(found) <= 50
     assert len(set(found.tolist())) == len(found)
-    assert subgraphs(kg, Model(kg), path=10, k=4, burn_in=5).subgraph(7, 0).tolist() == found.tolist()
+    assert sampler_of(kg, Model(kg), path=10, k=4, burn_in=5).subgraph(7, 0).tolist() == found.tolist()
 
 
 def test_negatives_follow_the_model():
@@ -137,7 +136,7 @@ def test_negatives_follow_the_model():
     model.entities[:] = [0, 1, 0, 0, 0, 0, 0, 0]
     model.entities[liked] = [1, 0, 0, 0, 0, 0, 0, 0]
     model.query_vectors = lambda triples: np.tile(np.eye(1, 8, dtype=np.float32), (len(triples), 1))
-    found = subgraphs(kg, model, path=1, k=50).subgraph(0, 0)
+    found = sampler_of(kg, model, path=1, k=50).subgraph(0, 0)
     assert set(kg.train[found[found != 0], 0]) <= set(liked)
 
 
@@ -151,6 +150,7 @@ def test_batches_and_refreshing():
     assert model.reads == 1
     sampler.refresh()
     assert model.reads == 2
+    assert sampler.period == config.mcmc.refresh
 
 
 def test_mcmc_without_vectors_or_with_too_few_is_refused():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chisquare import assert_follows
 
-from satkgc.sampling.philox import below, philox, seed_word, shuffle, words
+from satkgc.sampling.philox import below, philox, seed_word, shuffle, uniform, words
 
 # Known answers of the Random123 library for philox4x32-10: counter, key, result.
 KNOWN = [
@@ -80,3 +80,10 @@ def test_a_partial_shuffle_chooses_uniformly():
         assert sorted(items) == [0, 1, 2, 3, 4]
         seen[tuple(items[:2].tolist())] += 1
     assert_follows(seen, dict.fromkeys(permutations(range(5), 2), 1 / 20), 20_000)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8])
+def test_many_at_once_are_a_prefix_of_more(count):
+    many = uniform(20, 1000, np.uint64(3), 5, 9)
+    np.testing.assert_array_equal(uniform(count, 1000, np.uint64(3), 5, 9), many[:count])
+    assert len(set(many.tolist())) > 15

@@ -17,14 +17,14 @@ import pytest
 from test_saam import assert_same
 
 from graphs import random_graph
-from satkgc.sampling import SamplingConfig, Stream, make_sampler
+from satkgc.sampling import Needs, SamplingConfig, Stream, make_sampler
 
 KG = random_graph(5)
 CONFIG = SamplingConfig(batch_size=20, subgraph_triples=30)
 
 
 def sampler():
-    return make_sampler(KG, CONFIG, seed=1)
+    return make_sampler(KG, CONFIG, 1, Needs(hops=True, negatives=2))
 
 
 def threads():
@@ -68,7 +68,7 @@ def test_the_state_in_mid_stream_leads_to_the_rest_of_it():
             while len(stream._work.pending) < 6 and time.monotonic() < deadline:
                 time.sleep(0.005)  # let it run ahead
             state = stream.state()
-        ahead = state["pending_steps"][:, 0].tolist()
+        ahead = state["pending_steps"].tolist()
         assert ahead == list(range(taken, taken + len(ahead)))  # those handed over are not kept
         resumed = sampler()
         resumed.restore(state)
@@ -201,6 +201,6 @@ def test_ctrl_c_ends_cleanly():
     assert "Traceback" not in errors
 
 
-def test_distances_reach_the_consumer_as_arrays():
-    with Stream(sampler(), 0, 2, lambda batch: batch.distances) as stream:
-        assert all(distances.shape == (10, 2) and distances.dtype == np.int32 for distances in stream)
+def test_hops_reach_the_consumer_as_arrays():
+    with Stream(sampler(), 0, 2, lambda batch: batch.hops) as stream:
+        assert all(hops.shape == (20,) and hops.dtype == np.int32 for hops in stream)

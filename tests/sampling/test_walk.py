@@ -1,4 +1,4 @@
-"""Walks against exact probabilities, PageRank, and graphs that tempt a walk to run for ever."""
+"""Walks against exact probabilities, PageRank, and graphs that tempt a walk to run for ever; the table of moves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,20 @@ from numba import njit
 
 from graphs import graph_of, random_graph
 from satkgc.sampling import SamplingConfig
-from satkgc.sampling.walk import WalkSubgraphs, advance, component, start_entity, walk
+from satkgc.sampling.walk import (
+    ALIAS,
+    DEGREE,
+    FIRST,
+    PARALLEL,
+    THRESHOLD,
+    TRIPLE,
+    WalkSampler,
+    advance,
+    component,
+    move_table,
+    start_entity,
+    walk,
+)
 
 POWERS = {"brwr": -1, "rwr": 0, "brwr_p": 1}  # of the degree: inverse, none, proportional
 GRAPHS = {
@@ -57,8 +70,8 @@ def exact_sets(triples, start, bias, restart, steps):
 def test_walks_find_sets_of_triples_as_often_as_they_should(name, bias):
     kg = graph_of(GRAPHS[name], 6, 3)
     exact = exact_sets(GRAPHS[name], 1, bias, Fraction(1, 4), 4)
-    config = SamplingConfig(sampler=bias, restart=0.25, walk_steps=4)
-    walks = WalkSubgraphs(kg, config, seed=11)
+    config = SamplingConfig(batch_size=2, sampler=bias, restart=0.25, walk_steps=4)
+    walks = WalkSampler(kg, config, seed=11)
     runs = 4000
     seen = Counter(
         frozenset(walk(1, arrays(kg), walks.table, 5, 4, False, walks.restart, walks.seed, step).tolist())
@@ -99,7 +112,7 @@ def test_uniform_walks_visit_as_personalised_pagerank_says():
     kg = random_graph(3, entities=40, triples=90)
     graph = kg.adjacency
     start = int(kg.train[0, 0])
-    walks = WalkSubgraphs(kg, SamplingConfig(sampler="rwr", restart=1 / 25), seed=1)
+    walks = WalkSampler(kg, SamplingConfig(batch_size=2, sampler="rwr", restart=1 / 25), seed=1)
     steps = 1_000_000
     visits, restarts = _visits(
         start, steps, graph.neighbour_ptr, walks.table, *arrays(kg)[2:], walks.restart, walks.seed
@@ -118,7 +131,7 @@ def test_a_component_that_is_too_small_is_found_whole():
     apart = [[400, 0, 401], [401, 0, 402]]
     kg = graph_of(ring + fans + apart, 403, 2)
     for bias in POWERS:
-        walks = WalkSubgraphs(kg, SamplingConfig(sampler=bias), seed=1)
+        walks = WalkSampler(kg, SamplingConfig(batch_size=2, sampler=bias), seed=1)
         for step in range(20):
             assert sorted(walks.subgraph(5, step)) == list(range(330))
             assert sorted(walks.subgraph(331, step)) == [330, 331]
@@ -141,7 +154,7 @@ def test_a_component_counts_parallel_triples_and_self_loops_once():
 
 def test_a_walk_ends_at_the_limit_and_repeats_nothing():
     kg = random_graph(2, entities=300, triples=2000)
-    walks = WalkSubgraphs(kg, SamplingConfig(subgraph_triples=500), seed=3)
+    walks = WalkSampler(kg, SamplingConfig(batch_size=2, subgraph_triples=500), seed=3)
     found = walks.subgraph(7, 0)
     assert len(found) == len(set(found.tolist())) == 500
     np.testing.assert_array_equal(found, walks.subgraph(7, 0))
@@ -150,21 +163,67 @@ def test_a_walk_ends_at_the_limit_and_repeats_nothing():
 
 def test_a_long_chain_ends():
     chain = graph_of([[i, 0, i + 1] for i in range(30_000)], 30_001)
-    found = WalkSubgraphs(chain, SamplingConfig(), seed=3).subgraph(15_000, 0)
+    found = WalkSampler(chain, SamplingConfig(batch_size=2), seed=3).subgraph(15_000, 0)
     assert 20 < len(found) < 1000
     assert np.ptp(found) + 1 == len(found)  # a walk on a chain covers an interval
-    shorter = WalkSubgraphs(chain, SamplingConfig(walk_steps=100), seed=3).subgraph(15_000, 0)
+    shorter = WalkSampler(chain, SamplingConfig(batch_size=2, walk_steps=100), seed=3).subgraph(15_000, 0)
     assert set(shorter) < set(found)
 
 
 def test_a_limit_to_the_steps_is_kept_in_a_small_component_too():
     kg = graph_of([[0, 0, i] for i in range(1, 201)], 201)
     for steps in (1, 50, 300, 1000):
-        found = WalkSubgraphs(kg, SamplingConfig(walk_steps=steps), seed=3).subgraph(5, 0)
+        found = WalkSampler(kg, SamplingConfig(batch_size=2, walk_steps=steps), seed=3).subgraph(5, 0)
         assert 0 < len(found) < min(steps + 1, 200)
-    assert len(WalkSubgraphs(kg, SamplingConfig(), seed=3).subgraph(5, 0)) == 200
+    assert len(WalkSampler(kg, SamplingConfig(batch_size=2), seed=3).subgraph(5, 0)) == 200
 
 
 def test_one_triple_is_a_graph():
-    assert WalkSubgraphs(graph_of([[0, 0, 1]], 2), SamplingConfig(), 1).subgraph(0, 0).tolist() == [0]
-    assert WalkSubgraphs(graph_of([[1, 0, 1]], 3), SamplingConfig(), 1).subgraph(0, 0).tolist() == [0]
+    assert WalkSampler(graph_of([[0, 0, 1]], 2), SamplingConfig(batch_size=2), 1).subgraph(0, 0).tolist() == [0]
+    assert WalkSampler(graph_of([[1, 0, 1]], 3), SamplingConfig(batch_size=2), 1).subgraph(0, 0).tolist() == [0]
+
+
+def probabilities(table, first, last):
+    """What drawing a slot of [first, last) and then a coin comes to."""
+    chance = np.zeros(last - first)
+    for slot in range(first, last):
+        stays = table[slot, THRESHOLD] / 2**32
+        chance[slot - first] += stays
+        chance[table[slot, ALIAS] - first] += 1 - stays
+    return chance / (last - first)
+
+
+@pytest.mark.parametrize("power", [-1, 0, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbours_are_drawn_by_a_power_of_their_degree(seed, power):
+    graph = random_graph(seed).adjacency
+    table = move_table(graph, power)
+    for entity in np.flatnonzero(graph.degree):
+        weights = graph.degree[graph.neighbours_of(entity)].astype(float) ** power
+        drawn = probabilities(table, graph.neighbour_ptr[entity], graph.neighbour_ptr[entity + 1])
+        np.testing.assert_allclose(drawn, weights / weights.sum(), atol=1e-8)
+
+
+def test_a_hub_with_thousands_of_neighbours():
+    spokes = [[0, 0, i] for i in range(1, 3001)]
+    ring = [[i, 0, i + 1] for i in range(1, 1500)]  # half of the spokes have degree 3
+    graph = graph_of(spokes + ring, 3001).adjacency
+    weights = 1 / graph.degree[graph.neighbours_of(0)]
+    np.testing.assert_allclose(probabilities(move_table(graph, -1), 0, 3000), weights / weights.sum(), atol=1e-8)
+
+
+def test_moves_lead_to_the_neighbour_and_name_its_triple():
+    kg = random_graph(4)
+    graph = kg.adjacency
+    table = move_table(graph, 1)
+    np.testing.assert_array_equal(table[:, FIRST], graph.neighbour_ptr[graph.neighbours])
+    np.testing.assert_array_equal(table[:, DEGREE], graph.degree[graph.neighbours])
+    several = np.diff(graph.edge_ptr) > 1
+    assert several.any()
+    np.testing.assert_array_equal(table[:, TRIPLE] == PARALLEL, several)
+    np.testing.assert_array_equal(table[~several, TRIPLE], graph.edges[graph.edge_ptr[:-1][~several]])
+
+
+def test_entities_without_neighbours_have_no_rows():
+    assert len(move_table(graph_of([[0, 0, 0]], 5).adjacency, -1)) == 1
+    assert len(move_table(graph_of([], 5).adjacency, -1)) == 0

@@ -64,36 +64,36 @@ def worded_graph(seed: int = 0) -> KnowledgeGraph:
 
 def whole_text(  # type: ignore[no-untyped-def]
     kg: KnowledgeGraph,
-    tokenizer,
     config: TextConfig,
     entity: int,
-    without: int | None,
-    by: int | None = None,
-    bare: bool = False,
+    exclude: int | None,
+    exclude_relation: int | None = None,
+    drop_neighbours: bool = False,
 ) -> str:
     """The entity's text as one string, written down from the rules and not from the code."""
     name, words = kg.entities.name(entity), kg.entities.description(entity).split()
     short = len(words) < config.short_words
     joined = {(int(r), int(t)) for h, r, t in kg.train if h == entity}
     joined |= {(int(r) + NUM_RELATIONS, int(h)) for h, r, t in kg.train if t == entity}
-    lists = short and not bare and len(joined) > 0
-    description = " ".join(words if config.bare_share and not lists else words[: config.description_words or None])
-    if config.entity_format == "sep":
-        text = name + tokenizer.sep_token + description
-    else:
-        if description == name or description.startswith(name + " "):
-            description = description[len(name) :].strip()
-        text = f"{name}: {description}".strip()
+    lists = short and not drop_neighbours and len(joined) > 0
+    description = " ".join(
+        words if config.neighbour_dropout and not lists else words[: config.description_words or None]
+    )
+    if description == name or description.startswith(name + " "):
+        description = description[len(name) :].strip()
+    text = f"{name}: {description}".strip()
     if not lists:
         return text
-    shown = sorted((d, other) for d, other in joined if other != entity and (other != without or by not in (None, d)))
-    if not config.neighbour_relations:
+    shown = sorted(
+        (d, other) for d, other in joined if other != entity and (other != exclude or exclude_relation not in (None, d))
+    )
+    if not config.neighbours_per_relation:
         listed = sorted({other for _, other in shown})[: config.neighbours]
         return " ".join([text, *(kg.entities.name(other) for other in listed)])
     for d in dict.fromkeys(d for d, _ in shown):
         names = [kg.entities.name(other) for e, other in shown if e == d]
         label = ("inverse " if d >= NUM_RELATIONS else "") + kg.relations.name(d % NUM_RELATIONS)
-        text += f" ; {label} : {' , '.join(names[: config.neighbours])}"
+        text += f" ; {label} : {' , '.join(names[: config.neighbours_per_relation])}"
     return text
 
 
@@ -107,12 +107,14 @@ def first_relation(kg: KnowledgeGraph, entities, others):  # type: ignore[no-unt
 CONFIGS = {
     "default": TextConfig(),
     "narrow": TextConfig(max_tokens=36, description_words=20),
-    "sep": TextConfig(entity_format="sep", neighbours=2),
+    "two neighbours": TextConfig(neighbours=2),
     "whole descriptions": TextConfig(max_tokens=60, description_words=0, neighbours=0, short_words=0),
     "all neighbours": TextConfig(short_words=1000, neighbours=1000, max_tokens=120),
-    "by relation": TextConfig(neighbour_relations=True, neighbours=2, short_words=1000, max_tokens=120),
-    "by relation, narrow": TextConfig(neighbour_relations=True, description_words=4, short_words=1000),
-    "some bare": TextConfig(neighbour_relations=True, description_words=4, short_words=1000, bare_share=0.3),
+    "by relation": TextConfig(neighbours_per_relation=2, short_words=1000, max_tokens=120),
+    "by relation, narrow": TextConfig(neighbours_per_relation=10, description_words=4, short_words=1000),
+    "neighbour dropout": TextConfig(
+        neighbours_per_relation=10, description_words=4, short_words=1000, neighbour_dropout=0.3
+    ),
 }
 
 
@@ -123,22 +125,22 @@ def test_equals_tokenising_the_whole_string(name: str, setting: str) -> None:
     texts = Texts(kg, tokenizer, config)
     heads = np.arange(3 * NUM_ENTITIES) % NUM_ENTITIES
     directed = (heads * 7) % (2 * NUM_RELATIONS)
-    # A third without anyone, a third without a neighbour, a third without somebody who may be none.
+    # A third excludes nobody, a third a neighbour, a third somebody who may be none.
     degree = kg.adjacency.degree[heads]
     first = np.array([kg.adjacency.neighbours_of(h)[0] if d else 0 for h, d in zip(heads, degree, strict=True)])
-    without = np.select([np.arange(len(heads)) % 3 == 0, np.arange(len(heads)) % 3 == 1], [-1, first], heads // 2)
-    # Half of those who are left out are left out of one relation only.
-    by = np.where(np.arange(len(heads)) % 2, directed, first_relation(kg, heads, without))
-    hidden = {"without": without, "by": by} if config.neighbour_relations else {"without": without}
-    bare = (np.arange(len(heads)) % 5 == 0) & (config.bare_share > 0)
-    queries = texts.queries(heads, directed, **hidden, bare=bare)
-    entities = texts.entities(heads, **hidden, bare=bare)
+    exclude = np.select([np.arange(len(heads)) % 3 == 0, np.arange(len(heads)) % 3 == 1], [-1, first], heads // 2)
+    # Half of those excluded are so under one relation only.
+    relation = np.where(np.arange(len(heads)) % 2, directed, first_relation(kg, heads, exclude))
+    excluded = {"exclude": exclude, **({"exclude_relation": relation} if config.neighbours_per_relation else {})}
+    dropped = (np.arange(len(heads)) % 5 == 0) & (config.neighbour_dropout > 0)
+    queries = texts.queries(heads, directed, **excluded, drop_neighbours=dropped)
+    entities = texts.entities(heads, **excluded, drop_neighbours=dropped)
     types = "token_type_ids" in tokenizer.model_input_names
     for i, (head, d) in enumerate(zip(heads, directed, strict=True)):
-        one = int(by[i]) if "by" in hidden else None
-        text = whole_text(kg, tokenizer, config, int(head), int(without[i]), one, bool(bare[i]))
-        relation = ("inverse " if d >= NUM_RELATIONS else "") + kg.relations.name(d % NUM_RELATIONS)
-        for batch, pair, cut in ((queries, (text, relation), "only_first"), (entities, (text,), True)):
+        one = int(relation[i]) if "exclude_relation" in excluded else None
+        text = whole_text(kg, config, int(head), int(exclude[i]), one, bool(dropped[i]))
+        question = ("inverse " if d >= NUM_RELATIONS else "") + kg.relations.name(d % NUM_RELATIONS)
+        for batch, pair, cut in ((queries, (text, question), "only_first"), (entities, (text,), True)):
             expected = tokenizer(*pair, truncation=cut, max_length=config.max_tokens, return_token_type_ids=types)
             span = slice(batch.ptr[i], batch.ptr[i + 1])
             assert batch.ids[span].tolist() == expected["input_ids"], text
@@ -154,8 +156,8 @@ def test_the_answer_is_never_among_the_neighbours() -> None:
     kg, tokenizer = worded_graph(), tokenizer_named("minilm")
     texts = Texts(kg, tokenizer, TextConfig(max_tokens=512, neighbours=1000, short_words=1000, description_words=1))
     heads, _, tails = kg.train.T
-    with_answer, without = texts.entities(heads), texts.entities(heads, without=tails)
-    shorter = with_answer.lengths - without.lengths
+    with_answer, without_answer = texts.entities(heads), texts.entities(heads, exclude=tails)
+    shorter = with_answer.lengths - without_answer.lengths
     name_length = [len(tokenizer(kg.entities.name(t), add_special_tokens=False)["input_ids"]) for t in tails]
     assert (shorter == np.where(heads == tails, 0, name_length)).all()
 
@@ -166,7 +168,7 @@ def test_relations_are_never_cut_and_too_long_ones_refused() -> None:
         len(tokenizer(f"inverse {n.as_py()}", add_special_tokens=False)["input_ids"]) for n in kg.relations.names
     )
     Texts(kg, tokenizer, TextConfig(max_tokens=longest + 4))
-    with pytest.raises(SatkgcError, match=r"text\.max_tokens"):
+    with pytest.raises(SatkgcError, match=r"model\.text\.max_tokens"):
         Texts(kg, tokenizer, TextConfig(max_tokens=longest + 3))
 
 
@@ -186,7 +188,16 @@ def test_new_entities_read_like_old_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", ["default", "narrow", "sep", "all neighbours", "by relation", "by relation, narrow", "some bare"]
+    "setting",
+    [
+        "default",
+        "narrow",
+        "two neighbours",
+        "all neighbours",
+        "by relation",
+        "by relation, narrow",
+        "neighbour dropout",
+    ],
 )
 def test_a_new_entity_with_an_old_one_s_facts_reads_like_it(setting: str) -> None:
     kg, config = worded_graph(), CONFIGS[setting]
@@ -194,7 +205,7 @@ def test_a_new_entity_with_an_old_one_s_facts_reads_like_it(setting: str) -> Non
     both = np.concatenate([kg.train, kg.train[:, ::-1] + [0, NUM_RELATIONS, 0]])
     for entity in range(NUM_ENTITIES):
         facts = sorted({(int(r), int(t)) for h, r, t in both if h == entity and t != entity})
-        if not config.neighbour_relations:
+        if not config.neighbours_per_relation:
             facts = [(0, other) for other in sorted({other for _, other in facts})]
         near = [(directed, kg.entities.name(other)) for directed, other in facts]
         words = kg.entities.name(entity), kg.entities.description(entity)
@@ -220,8 +231,9 @@ def test_graph_without_triples() -> None:
         (([0.5], [0]), "numbers of the type float64 are no indices; give whole ones"),
         (([[0]], [0]), r"entities of the shape \(1, 1\); give a row of indices"),
         (([0, 1], [0]), "1 directed relations for 2 texts; give one for each"),
-        (([0, 1], [0, 1], [5]), "1 without for 2 texts"),
-        (([0, 1], [0, 1], None, None, [True]), "1 bare for 2 texts"),
+        (([0, 1], [0, 1], [5]), "1 exclude for 2 texts"),
+        (([0, 1], [0, 1], None, [5]), "1 exclude_relation for 2 texts"),
+        (([0, 1], [0, 1], None, None, [True]), "1 drop_neighbours for 2 texts"),
     ],
 )
 def test_indices_are_looked_at_before_compiled_code_trusts_them(given, told):

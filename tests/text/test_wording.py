@@ -6,7 +6,7 @@ import pytest
 
 from satkgc.errors import SatkgcError
 from satkgc.text import TextConfig
-from satkgc.text.wording import entity_text, relation_label, relation_text
+from satkgc.text.wording import entity_text, full_text, relation_label, relation_text
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,14 @@ from satkgc.text.wording import entity_text, relation_label, relation_text
     ],
 )
 def test_name_then_description(name: str, description: str, text: str) -> None:
-    assert entity_text(name, description, TextConfig(), "[SEP]") == text
+    assert entity_text(name, description, TextConfig()) == text
 
 
-def test_the_papers_format_keeps_both_whole() -> None:
-    config = TextConfig(entity_format="sep", description_words=2)
-    assert entity_text("Ska", "Ska is a genre", config, "[SEP]") == "Ska[SEP]Ska is"
+def test_a_description_is_cut_unless_the_whole_is_asked_for() -> None:
+    config = TextConfig(description_words=2)
+    assert entity_text("Ska", "a music genre", config) == "Ska: a music"
+    assert entity_text("Ska", "a music genre", config, whole=True) == "Ska: a music genre"
+    assert entity_text("Ska", "a music genre", TextConfig(description_words=0)) == "Ska: a music genre"
 
 
 @pytest.mark.parametrize(("words", "short"), [(0, True), (19, True), (20, False), (60, False)])
@@ -40,6 +42,18 @@ def test_no_text_is_followed_by_neighbours_where_none_are_to_be_named() -> None:
     assert TextConfig(short_words=3).names_neighbours("two words")
     assert not TextConfig(short_words=2).names_neighbours("two words")
     assert not TextConfig(neighbours=0).names_neighbours("")
+    assert TextConfig(neighbours=0, neighbours_per_relation=1).names_neighbours("")
+
+
+def test_neighbours_are_named_alone_or_by_relation() -> None:
+    near = [(0, "dog "), (0, " wolf"), (0, "fox"), (3, "pack")]
+
+    def read(**settings: int) -> str:
+        return full_text("canid", "a carnivore", near, TextConfig(**settings), ["is", "has", "in", "of"].__getitem__)
+
+    assert read(neighbours=3) == "canid: a carnivore dog wolf fox"
+    assert read(neighbours=1, neighbours_per_relation=2) == "canid: a carnivore ; is : dog , wolf ; of : pack"
+    assert read(neighbours=0) == read(short_words=2) == "canid: a carnivore"
 
 
 @pytest.mark.parametrize(
@@ -79,9 +93,21 @@ def test_neighbours_are_labelled_by_a_relations_own_name_or_else_the_leaf(id: st
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"),
-    [("max_tokens", 4), ("neighbours", -1), ("entity_format", "colons"), ("relation_order", "root-first")],
+    ("setting", "value", "message"),
+    [
+        ("max_tokens", 4, "model.text.max_tokens is 4; set it to 8 or more"),
+        ("neighbours", -1, "model.text.neighbours is -1; set it to 0 or more"),
+        ("neighbours_per_relation", True, "model.text.neighbours_per_relation is True; it takes a whole number"),
+        ("neighbour_dropout", 1.5, "model.text.neighbour_dropout is 1.5; set it to 0 or more and at most 1"),
+        ("exclude", "tail", "model.text.exclude is 'tail'; it takes one of answer, edge"),
+        (
+            "relation_order",
+            "root-first",
+            "model.text.relation_order is 'root-first'; it takes one of given, leaf-first",
+        ),
+        ("entity_format", "colon", "unknown setting model.text.entity_format"),
+    ],
 )
-def test_nonsense_is_refused_by_name(setting: str, value: object) -> None:
-    with pytest.raises(SatkgcError, match=rf"text\.{setting}"):
-        TextConfig(**{setting: value})  # type: ignore[arg-type]
+def test_nonsense_is_refused_by_name(setting: str, value: object, message: str) -> None:
+    with pytest.raises(SatkgcError, match=message):
+        TextConfig(**{setting: value})

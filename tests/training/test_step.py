@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 from safetensors.torch import load_file, save_file
-from tasks import Task, assert_same
 
 from satkgc.processes import Processes
+from tasks import Task, assert_same
 
 
 def plainly(task):

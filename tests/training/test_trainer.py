@@ -18,7 +18,8 @@ import pytest
 import torch
 from filelock import FileLock
 from safetensors.torch import load_file
-from tasks import small_graph
+from satkgc.training.step import backward
+from satkgc.training.validate import Validation
 from typer.testing import CliRunner
 
 import satkgc
@@ -31,9 +32,8 @@ from satkgc.processes import Processes
 from satkgc.training import Run, loop, make_config, train, trainer
 from satkgc.training import run as run_module
 from satkgc.training.checkpoint import Checkpoints
-from satkgc.training.step import backward
 from satkgc.training.trainer import WRITTEN, train_or_stop
-from satkgc.training.validate import Validation
+from tasks import small_graph
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
         str,
         "error | allow: what to do with an entity that has neither name nor description. (default: error)",
     ),
-    "without": (list[str], "A relation whose triples are left out, by id or name (rdf:type); repeat it."),
+    "exclude": (list[str], "A relation whose triples are left out, by id or name (rdf:type); repeat it."),
     "entities_file": (str, "Folders: the file of entities, where there are several. (default: entities.tsv)"),
     "head": (str, "Tables: the column of heads, by name or by position from 0. (default: guessed)"),
     "relation": (str, "Tables: the column of relations. (default: guessed)"),
@@ -105,13 +105,13 @@ def import_(
 
       satkgc kg import dump.nt.gz my-graph --languages de,en --split inductive
 
-      satkgc kg import museum.trig my-graph --without rdf:type --without owl:sameAs --graph http://museum.org/objects
+      satkgc kg import museum.trig my-graph --exclude rdf:type --exclude owl:sameAs --graph http://museum.org/objects
     """
-    from satkgc.kg import KnowledgeGraph, binary
-    from satkgc.kg.readers import ARCHIVES
+    from satkgc.kg import ARCHIVE_SUFFIXES, KnowledgeGraph, check_overwrite
 
-    binary.check_free(out, overwrite=force)
-    if Path(source).is_file() and not source.lower().endswith(ARCHIVES):  # an archive's name is that of a benchmark
+    check_overwrite(out, overwrite=force)
+    # An archive's name is that of a benchmark.
+    if Path(source).is_file() and not source.lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
     with _status(f"Reading {source}"):
         graph = KnowledgeGraph.load(source, **options)
@@ -144,18 +144,16 @@ def inspect_(
       satkgc kg inspect my-graph --plot degrees.png
     """
     from satkgc.cli.kg_tables import print_figures
-    from satkgc.kg import KnowledgeGraph, binary
-    from satkgc.kg.inspect import inspect as look
-    from satkgc.kg.plot import plot_degrees
+    from satkgc.kg import KnowledgeGraph, inspect_graph, plot_degrees, verify_graph
 
     if plot is not None:
         check_writable(plot, ".png")
     with _status(f"Reading {source}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
         if graph.path is not None:
-            binary.verify(graph.path)
+            verify_graph(graph.path)
     with _status("Counting"):
-        figures = look(graph)
+        figures = inspect_graph(graph)
         if plot is not None:
             plot_degrees(graph, plot)
     if as_json:
@@ -172,11 +170,10 @@ def list_(
     from dataclasses import asdict
 
     from satkgc.cli.kg_tables import print_catalogue
-    from satkgc.kg import catalogue
-    from satkgc.kg.entries import CATALOGUE
+    from satkgc.kg import CATALOGUE, entry_location
 
     if as_json:
-        graphs = [{"name": e.name, **asdict(e.counts), "from": catalogue.whereabouts(e)} for e in CATALOGUE]
+        graphs = [{"name": e.name, **asdict(e.counts), "from": entry_location(e)} for e in CATALOGUE]
         typer.echo(json.dumps(graphs, indent=2, ensure_ascii=False))
     else:
         print_catalogue()
@@ -200,11 +197,10 @@ def get(
 
       satkgc kg get fb15k-237 --to data
     """
-    from satkgc.kg import catalogue
-    from satkgc.kg.tsv import write_tsv
+    from satkgc.kg import find_entry, load_entry, write_tsv
 
-    entry = catalogue.find(name)
-    graph = catalogue.load(entry)
+    entry = find_entry(name)
+    graph = load_entry(entry)
     typer.echo(f"{graph.path or 'in memory'}: {graph}")
     if to is not None:
         folder = to / (entry.archive or entry.name)

@@ -7,8 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from satkgc.kg import catalogue
-from satkgc.kg.entries import CATALOGUE
+from satkgc.kg import CATALOGUE, entry_location
 
 MOST, LEAST = 20, 5  # relations in the table: the most frequent, and the rarest of a graph that has more
 LONGEST = 60  # characters of an id
@@ -95,7 +94,7 @@ def print_catalogue() -> None:
     table.add_column("found", no_wrap=True)
     for entry in CATALOGUE:
         counts = (f"{count:,}" for count in (entry.counts.entities, entry.counts.relations, entry.counts.train))
-        table.add_row(f"[bold]{entry.name}[/]\n[dim]{entry.about}[/]", *counts, catalogue.whereabouts(entry))
+        table.add_row(f"[bold]{entry.name}[/]\n[dim]{entry.about}[/]", *counts, entry_location(entry))
     Console().print(table)
 
 

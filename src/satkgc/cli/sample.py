@@ -12,7 +12,7 @@ from satkgc.files import check_writable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from satkgc.sampling.occurrences import Occurrences
+    from satkgc.sampling import Occurrences
 
 
 def register(app: typer.Typer) -> None:
@@ -51,21 +51,18 @@ def sample(
       satkgc sample FB15k-237 --batch-size 3072 --pick least-visited --json
     """
     import json as json_module
-    from dataclasses import asdict
 
     from rich.console import Console
     from rich.progress import track
 
     from satkgc.kg import KnowledgeGraph
-    from satkgc.sampling import Needs, SamplingConfig, make_sampler
-    from satkgc.sampling.figure import plot_occurrences
-    from satkgc.sampling.occurrences import Occurrences
+    from satkgc.sampling import Needs, Occurrences, SamplingConfig, make_sampler, plot_occurrences
 
     if plot is not None:
         check_writable(plot, ".png")
     configs = {
         name: SamplingConfig(
-            sampler=name,  # type: ignore[arg-type]
+            sampler=name,
             batch_size=batch_size,
             subgraph_triples=subgraph_triples,
             walk_steps=walk_steps,
@@ -79,31 +76,31 @@ def sample(
     }
     kg = KnowledgeGraph.load(graph)
     errors = Console(stderr=True)
-    found: dict[str, Occurrences] = {}
+    occurrences: dict[str, Occurrences] = {}
     for name, config in configs.items():
-        made = make_sampler(kg, config, seed, Needs(hops=True))
-        made.draw(0)  # compiled and in memory before the clock runs
-        made = make_sampler(kg, config, seed, Needs(hops=True))
-        count = steps or made.steps_per_epoch
+        make_sampler(kg, config, seed, Needs(hops=True)).draw(0)  # compiled and in memory before the clock runs
+        fresh = make_sampler(kg, config, seed, Needs(hops=True))
+        count = steps or fresh.steps_per_epoch
         todo = track(range(count), f"{name}: drawing", console=errors, disable=not errors.is_terminal, transient=True)
-        found[name] = Occurrences.count(made, todo)
+        occurrences[name] = Occurrences.count(fresh, todo)
     if plot is not None:
-        plot_occurrences(plot, found, f"{kg.name}: {next(iter(found.values())).steps:,} batches of {batch_size:,}")
+        count = next(iter(occurrences.values())).steps
+        plot_occurrences(plot, occurrences, f"{kg.name}: {count:,} batches of {batch_size:,}")
     if json:
-        result = {name: {"settings": asdict(configs[name]), **counted.to_json()} for name, counted in found.items()}
+        result = {name: {"settings": configs[name].model_dump(), **o.to_json()} for name, o in occurrences.items()}
         print(json_module.dumps({"graph": kg.name, "seed": seed, "samplers": result}))
     else:
-        Console().print(_table(kg.name, found))
+        Console().print(_table(kg.name, occurrences))
 
 
-def _table(name: str, found: dict[str, Occurrences]) -> Table:
+def _table(name: str, occurrences: dict[str, Occurrences]) -> Table:
     """One column a sampler."""
     from rich.table import Table
 
     table = Table(title=f"Mini-batches of {name}", title_justify="left")
     table.add_column("")
-    columns = [counted.to_json() for counted in found.values()]
-    for sampler in found:
+    columns = [counted.to_json() for counted in occurrences.values()]
+    for sampler in occurrences:
         table.add_column(sampler, justify="right")
 
     def row(label: str, texts: list[str], last: bool = False) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 from satkgc.completion.answer import Answer, NewEntity, Question, Role
 from satkgc.completion.completer import Completer
 from satkgc.errors import SatkgcError
-from satkgc.kg.readers.source import SourceFile
-from satkgc.kg.readers.table import csv_delimiter
+from satkgc.kg import SourceFile, csv_delimiter
 
 BATCH = 256
 ASKED = ("", "?")  # what stands in a table for the part that is asked for

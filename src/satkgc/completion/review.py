@@ -11,8 +11,7 @@ from typing import Any
 from satkgc.completion.triples_out import ACCEPT, COLUMNS, Row, check_ending, write_triples
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
-from satkgc.kg.readers.source import SourceFile
-from satkgc.kg.readers.table import csv_delimiter
+from satkgc.kg import SourceFile, csv_delimiter
 
 YES = ("yes", "y", "x", "true", "1")
 NO = ("no", "n", "", "false", "0")

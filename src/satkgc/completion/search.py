@@ -15,7 +15,7 @@ from numba import njit
 
 from satkgc.arrays import Int32
 from satkgc.files import atomic_write
-from satkgc.kg.vocabulary import Vocabulary
+from satkgc.kg import Vocabulary
 
 SHORTLIST = 200  # names compared letter by letter, picked by their trigrams
 ALIKE = 0.6  # least likeness of a fuzzy match

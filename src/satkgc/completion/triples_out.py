@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
-from satkgc.kg import KnowledgeGraph
-from satkgc.kg.tsv import UNFIT, check_ids, unfit
+from satkgc.kg import NOT_TSV, KnowledgeGraph, check_tsv_ids, tsv_id_error
 
 COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name", "score", "probability"]
 SCHEMA = pa.schema(
@@ -39,7 +38,7 @@ def check_graph(out: Path, kg: KnowledgeGraph) -> None:
     """Refuse a form in which the graph's ids cannot be written, before hours of work and not after them."""
     for vocabulary in (kg.entities, kg.relations):
         if out.suffix == ".tsv":
-            check_ids(vocabulary, out, OTHER)
+            check_tsv_ids(vocabulary, out, OTHER)
 
 
 def write_triples(out: Path, batches: Iterable[list[Row]]) -> int:
@@ -73,8 +72,8 @@ def _delimited(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
 def _fit(row: Row, out: Path) -> Row:
     """A row whose names are cells of TSV, and whose ids are so already."""
     for kind, id in zip(("entity", "relation", "entity"), row[:3], strict=True):
-        if re.search(UNFIT, id):
-            raise unfit(kind, id, out, OTHER)
+        if re.search(NOT_TSV, id):
+            raise tsv_id_error(kind, id, out, OTHER)
     head, relation, tail = (" ".join(name.split()) for name in row[3:6])
     return *row[:3], head, relation, tail, *row[6:]
 

@@ -9,8 +9,7 @@ import numpy as np
 from satkgc.arrays import Bool, Int32
 from satkgc.evaluation.metrics import DIRECTIONS, measure, measure_directions
 from satkgc.evaluation.ranking import Ranks
-from satkgc.kg import KnowledgeGraph
-from satkgc.kg.categories import CATEGORIES, relation_categories
+from satkgc.kg import CATEGORIES, KnowledgeGraph, relation_categories
 
 
 def break_down(kg: KnowledgeGraph, triples: Int32, ranks: dict[str, Ranks], ties: str) -> dict[str, object]:

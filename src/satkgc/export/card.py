@@ -87,10 +87,11 @@ its texts say; what is false or one-sided in them comes back. A cosine is no pro
 
 
 def _neighbours(text: TextConfig) -> str:
-    if not text.neighbours:
+    if not text.max_neighbours:
         return ""
-    if text.neighbour_relations:
-        many = f"neighbours by relation, up to {text.neighbours} of each: `; hypernym : dog , wolf ; has part : paw`"
+    if text.neighbours_per_relation:
+        example = "`; hypernym : dog , wolf ; has part : paw`"
+        many = f"neighbours by relation, up to {text.neighbours_per_relation} of each: {example}"
     else:
         many = f"the names of up to {text.neighbours} neighbours"
     return f"; a description of fewer than\n{text.short_words} words is followed by {many}"

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from satkgc.kg import KnowledgeGraph
-from satkgc.text import TextConfig
-from satkgc.text.wording import full_text, relation_label, relation_text
+from satkgc.text import TextConfig, full_text, relation_label, relation_text
 
 
 def entity_strings(
@@ -22,8 +21,8 @@ def entity_strings(
         return relation_label(kg.relations.id(relation), kg.relations.name(relation), inverse)
 
     for entity in range(start, stop):
-        near = list(_near(kg, config, entity)) if config.neighbours else []
-        yield full_text(kg.entities.name(entity), kg.entities.description(entity), near, config, sep, label)
+        near = list(_near(kg, config, entity)) if config.max_neighbours else []
+        yield full_text(kg.entities.name(entity), kg.entities.description(entity), near, config, label)
 
 
 def relation_strings(kg: KnowledgeGraph, config: TextConfig) -> list[str]:
@@ -48,7 +47,7 @@ def sample_pairs(
 
 def _near(kg: KnowledgeGraph, config: TextConfig, entity: int) -> Iterator[tuple[int, str]]:
     """An entity's neighbours: directed relations, all the same where they are not named, and names."""
-    if not config.neighbour_relations:
+    if not config.neighbours_per_relation:
         found = [(0, kg.adjacency.neighbours_of(entity))]
     else:
         found = [(directed, kg.known_train.answers(entity, directed)) for directed in range(2 * kg.num_relations)]

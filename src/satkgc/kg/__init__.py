@@ -5,30 +5,78 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from satkgc.kg.adjacency import Adjacency
+from satkgc.kg.adjacency import Adjacency, KnownTriples, as_indices
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.known import KnownTriples
 from satkgc.kg.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from satkgc.kg.bfs import HopSearch, entities_within, hops_from, shortest_path
+    from satkgc.kg.catalogue import (
+        CATALOGUE,
+        Counts,
+        Entry,
+        cache_folder,
+        entry_location,
+        find_entry,
+        load_entry,
+    )
+    from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
+    from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, read_graph
+    from satkgc.kg.readers.delimited import csv_delimiter
+    from satkgc.kg.readers.source import SourceFile
+    from satkgc.kg.store import check_overwrite, is_graph_folder, verify_graph
+    from satkgc.kg.tsv import NOT_TSV, check_tsv_ids, tsv_id_error, write_tsv
 
 __all__ = [
+    "ARCHIVE_SUFFIXES",
+    "CATALOGUE",
+    "CATEGORIES",
+    "NOT_TSV",
     "Adjacency",
+    "Counts",
+    "Entry",
     "HopSearch",
     "KnowledgeGraph",
     "KnownTriples",
+    "ReadOptions",
+    "SourceFile",
     "Vocabulary",
+    "as_indices",
+    "cache_folder",
+    "check_overwrite",
+    "check_tsv_ids",
+    "csv_delimiter",
     "entities_within",
+    "entry_location",
+    "find_entry",
     "hops_from",
+    "inspect_graph",
+    "is_graph_folder",
+    "load_entry",
+    "plot_degrees",
+    "read_graph",
+    "relation_categories",
     "shortest_path",
+    "tsv_id_error",
+    "verify_graph",
+    "write_tsv",
 ]
 
-# Imported when they are first used: they need numba, which takes longer to import than a stored graph to open.
-_LAZY = dict.fromkeys(("HopSearch", "entities_within", "hops_from", "shortest_path"), "bfs")
+# Imported when they are first used: numba alone takes longer to import than a stored graph to open.
+_LAZY = {
+    "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
+    "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
+    "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
+    "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "read_graph"),
+    "readers.delimited": ("csv_delimiter",),
+    "readers.source": ("SourceFile",),
+    "store": ("check_overwrite", "is_graph_folder", "verify_graph"),
+    "tsv": ("NOT_TSV", "check_tsv_ids", "tsv_id_error", "write_tsv"),
+}
+_MODULES = {name: module for module, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

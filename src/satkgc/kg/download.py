@@ -1,4 +1,7 @@
-"""Fetch a file over HTTP: with progress, in pieces if the line drops, checked before it counts as there."""
+"""Fetch a file over HTTP: with progress, in pieces if the line drops, checked before it counts as there.
+
+A checksum is a SHA-256, or the 40 digits of the SHA-1 by which git names a file's content, where that alone is known.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,25 @@ PATIENCE = 5  # attempts in a row that bring nothing new before we give up
 TIMEOUT = 30  # seconds without a byte
 
 
-def fetch(url: str, target: Path, sha256: str | None = None, pause: float = 1.0) -> Path:
+def fetch(url: str, target: Path, checksum: str | None = None, pause: float = 1.0) -> Path:
     """Download `url` to `target` unless it is there; a download that was cut goes on where it stopped."""
     if target.exists():
+        if not _matches(target, checksum):
+            raise SatkgcError(
+                "not the published file: its checksum differs",
+                where=target,
+                remedy="remove it, so that it is fetched again",
+            )
         return target
     part = target.with_name(f"{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _progress() as progress:
             _fill(url, part, progress, pause)
-        _check(url, part, sha256)
+        if not _matches(part, checksum):
+            part.unlink()
+            what = "the downloaded file has another checksum than expected"
+            raise SatkgcError(what, where=url, remedy="try again later")
         os.replace(part, target)
     except urllib.error.HTTPError as error:
         raise SatkgcError(f"the server answered {error.code} {error.reason}", where=url) from error
@@ -93,14 +105,14 @@ def _request(url: str, part: Path, progress: Progress, task: object) -> bool:
             return total is None or file.tell() == total
 
 
-def _check(url: str, part: Path, sha256: str | None) -> None:
-    if sha256 is None:
-        return
-    with part.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        part.unlink()
-        raise SatkgcError("the downloaded file has another checksum than expected", where=url, remedy="try again later")
+def _matches(path: Path, checksum: str | None) -> bool:
+    if checksum is None:
+        return True
+    digest = hashlib.sha256()
+    if len(checksum) == 40:
+        digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: digest).hexdigest() == checksum
 
 
 def _version_file(part: Path) -> Path:

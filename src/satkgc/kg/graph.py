@@ -12,8 +12,7 @@ import numpy as np
 
 from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
-from satkgc.kg.adjacency import Adjacency, as_indices, as_triples
-from satkgc.kg.known import KnownTriples
+from satkgc.kg.adjacency import Adjacency, KnownTriples, as_indices, as_triples
 from satkgc.kg.vocabulary import Vocabulary
 
 
@@ -34,6 +33,7 @@ class KnowledgeGraph:
     split_entities: Mapping[str, Int32] = field(default_factory=dict)  # inductive graphs: "valid", "test"
     path: Path | None = None  # the binary folder this was opened from
     fingerprint: str | None = None  # of that folder's content
+    benchmark: str | None = None  # its name in the catalogue, if and only if it was loaded from there
 
     @classmethod
     def from_arrays(
@@ -64,7 +64,7 @@ class KnowledgeGraph:
     def load(cls, source: str | Path, **options: Any) -> KnowledgeGraph:
         """Open a graph by catalogue name, binary folder, TSV folder or archive, table of triples, or RDF file.
 
-        `options` are the fields of `satkgc.kg.readers.ReadOptions`: column names, languages, how to split.
+        `options` are the fields of `satkgc.kg.ReadOptions`: column names, languages, how to split.
         """
         from satkgc.kg.loading import load
 
@@ -72,21 +72,21 @@ class KnowledgeGraph:
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> KnowledgeGraph:
         """Write the binary form and return the graph opened from it."""
-        from satkgc.kg import binary
+        from satkgc.kg import store
 
-        binary.write(self, Path(folder), overwrite=overwrite)
-        return binary.open_folder(Path(folder))
+        store.write_graph(self, Path(folder), overwrite=overwrite)
+        return store.open_graph(Path(folder))
 
     def __reduce__(self) -> tuple[Callable[..., KnowledgeGraph], tuple[Any, ...]]:
         """Another process gets the path and maps the same pages; nothing is copied."""
-        from satkgc.kg import binary
+        from satkgc.kg import store
 
         if self.path is None:
             raise SatkgcError(
                 "a graph in memory cannot be sent to another process",
                 remedy="save it first: kg = kg.save(folder)",
             )
-        return binary.open_folder, (self.path, self.fingerprint)
+        return store.open_graph, (self.path, self.fingerprint)
 
     @property
     def num_entities(self) -> int:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
-from satkgc.kg import binary
+from satkgc.kg import store
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.readers import ReadOptions, read
+from satkgc.kg.readers import ReadOptions, read_graph
 
 # These speak of sources without a split; where there is one already they are silent, not wrong.
 SPLIT_OPTIONS = {"split", "valid", "test", "seed"}
@@ -27,18 +27,18 @@ def load(source: str | Path, options: dict[str, Any]) -> KnowledgeGraph:
     path = Path(source)
     if not path.exists():
         return _from_catalogue(str(source), options)
-    if path.is_dir() and binary.is_folder(path):
+    if path.is_dir() and store.is_graph_folder(path):
         _refuse(options.keys() - SPLIT_OPTIONS, source)
-        return binary.open_folder(path)
-    return read(path, ReadOptions(**options))
+        return store.open_graph(path)
+    return read_graph(path, ReadOptions(**options))
 
 
 def _from_catalogue(source: str, options: dict[str, Any]) -> KnowledgeGraph:
-    from satkgc.kg import catalogue
+    from satkgc.kg.catalogue import find_entry, load_entry
 
-    entry = catalogue.find(source)
+    entry = find_entry(source)
     _refuse(options.keys() - SPLIT_OPTIONS, source)
-    return catalogue.load(entry)
+    return load_entry(entry)
 
 
 def _refuse(options: set[str], source: str | Path) -> None:

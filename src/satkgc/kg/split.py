@@ -46,22 +46,22 @@ def split_graph(
     rng = np.random.default_rng(seed)
     entities: dict[str, Int32] = {}
     if kind == "transductive":
-        wanted = _wanted(valid, len(graph.train)), _wanted(test, len(graph.train))
-        side = _transductive(graph, wanted, rng)
+        quotas = _quota(valid, len(graph.train)), _quota(test, len(graph.train))
+        side = _transductive(graph, quotas, rng)
         held_out = [int((side == VALID).sum()), int((side == TEST).sum())]
     else:
         present = int((graph.adjacency.degree > 0).sum())
-        wanted = _wanted(valid, present), _wanted(test, present)
-        entity_side = _inductive(graph, wanted, rng)
+        quotas = _quota(valid, present), _quota(test, present)
+        entity_side = _inductive(graph, quotas, rng)
         for name, code in (("valid", VALID), ("test", TEST)):
             entities[name] = np.flatnonzero(entity_side == code).astype(np.int32)
         held_out = [len(entities["valid"]), len(entities["test"])]
         side = np.maximum(entity_side[graph.train[:, 0]], entity_side[graph.train[:, 2]])
-    if sum(held_out) < sum(wanted):
+    if sum(held_out) < sum(quotas):
         what = "triples" if kind == "transductive" else "entities"
         log.warning(
             "%s: only %s %s could be held out, not %s: train needs the rest to know every entity and relation",
-            graph.name, f"{sum(held_out):,}", what, f"{sum(wanted):,}",
+            graph.name, f"{sum(held_out):,}", what, f"{sum(quotas):,}",
         )  # fmt: skip
     train, valid_triples, test_triples = (graph.train[side == code] for code in (TRAIN, VALID, TEST))
     return KnowledgeGraph.from_arrays(
@@ -69,10 +69,10 @@ def split_graph(
     )
 
 
-def _wanted(share: float | None, total: int) -> int:
+def _quota(share: float | None, total: int) -> int:
     """How many to hold out: at least one of a small graph, so that there is something to measure by."""
     if share is None:
-        return min(MOST, _wanted(SHARE, total))
+        return min(MOST, _quota(SHARE, total))
     return max(1, round(share * total)) if share else 0
 
 
@@ -83,13 +83,13 @@ def _ranks(order: Int32) -> Int32:
     return ranks
 
 
-def _transductive(graph: KnowledgeGraph, wanted: tuple[int, int], rng: np.random.Generator) -> np.ndarray:  # (T,) side
+def _transductive(graph: KnowledgeGraph, quotas: tuple[int, int], rng: np.random.Generator) -> np.ndarray:  # (T,) side
     ranks = _ranks(graph.entities.id_order)
     order, low, high, starts = _by_pair(graph.train, ranks)
     pairs = rng.permutation(len(starts) - 1)
     side = np.zeros(len(order), np.uint8)
     side[order] = _hold_out_pairs(
-        low, high, graph.train[order, 1], starts, pairs, len(ranks), graph.num_relations, *wanted
+        low, high, graph.train[order, 1], starts, pairs, len(ranks), graph.num_relations, *quotas
     )
     return side
 
@@ -157,12 +157,12 @@ def _hold_out_pairs(low, high, relation, ptr, pairs, num_entities, num_relations
     return side
 
 
-def _inductive(graph: KnowledgeGraph, wanted: tuple[int, int], rng: np.random.Generator) -> np.ndarray:  # (E,) side
+def _inductive(graph: KnowledgeGraph, quotas: tuple[int, int], rng: np.random.Generator) -> np.ndarray:  # (E,) side
     adjacency = graph.adjacency
     candidates = rng.permutation(graph.entities.id_order)
     return _hold_out_entities(
         candidates, adjacency.neighbour_ptr, adjacency.neighbours, adjacency.edge_ptr, adjacency.edges,
-        np.ascontiguousarray(graph.train[:, 1]), graph.num_relations, *wanted,
+        np.ascontiguousarray(graph.train[:, 1]), graph.num_relations, *quotas,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
 ROWS = 1 << 16
-UNFIT = r"^$|[\t\r\n]"  # an id that is no cell of TSV, which has no quoting
+NOT_TSV = r"^$|[\t\r\n]"  # an id that is no cell of TSV, which has no quoting
 
 
 def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
@@ -23,7 +23,7 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
     if folder.exists():
         raise SatkgcError("the output exists already", where=folder, remedy="remove it or choose another folder")
     for vocabulary in (graph.entities, graph.relations):
-        check_ids(vocabulary, folder, "keep it in binary form, or give it another id")
+        check_tsv_ids(vocabulary, folder, "keep it in binary form, or give it another id")
     partial = files.partial(folder)
     try:
         partial.mkdir(parents=True)
@@ -42,14 +42,14 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_ids(vocabulary: Vocabulary, where: Path, remedy: str) -> None:
+def check_tsv_ids(vocabulary: Vocabulary, where: Path, remedy: str) -> None:
     """Texts may be rewritten so that they fit a cell; ids may not, for two could become one."""
-    if (at := pc.index(pc.match_substring_regex(vocabulary.ids, UNFIT), True).as_py()) >= 0:
-        raise unfit(vocabulary.kind, vocabulary.id(at), where, remedy)
+    if (at := pc.index(pc.match_substring_regex(vocabulary.ids, NOT_TSV), True).as_py()) >= 0:
+        raise tsv_id_error(vocabulary.kind, vocabulary.id(at), where, remedy)
 
 
-def unfit(kind: str, id: str, where: Path, remedy: str) -> SatkgcError:
-    """What to say of such an id."""
+def tsv_id_error(kind: str, id: str, where: Path, remedy: str) -> SatkgcError:
+    """The error for an id that no cell of a TSV file can hold."""
     what = f"{kind} {id!r} cannot stand in a TSV file: it is empty, or has a tab or newline"
     return SatkgcError(what, where=where, remedy=remedy)
 

@@ -1,12 +1,14 @@
-"""The entities or relations of a graph: ids, names and descriptions, kept as Arrow columns."""
+"""The entities or relations of a graph: ids, names and descriptions, kept as Arrow columns; names made from ids."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,10 @@ import pyarrow.compute as pc
 
 from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
+
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//|[^\s/])")
+# Between a small letter or digit and a capital that starts a word, and before the last capital of a run: DNASequence.
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +80,12 @@ class Vocabulary:
 
     def index(self, id: str) -> int:
         """The index of an id; an unknown one is answered with those that look like it."""
-        found = self.find(id)
-        if found is None:
+        index = self.find(id)
+        if index is None:
             near = difflib.get_close_matches(id, self._around(id), n=3, cutoff=0.5)
             hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"no {self.kind} id looks like it"
             raise SatkgcError(f"unknown {self.kind} {id!r}", remedy=hint)
-        return found
+        return index
 
     def _around(self, id: str, width: int = 500) -> list[str]:
         """Ids to compare a misspelt one with: all of a small vocabulary, else the neighbours in sorted order."""
@@ -103,9 +109,9 @@ def _large_string(column: Any) -> pa.LargeStringArray:
     return column.cast(pa.large_string())
 
 
-def _bisect(order: Int32, key: Callable[[int], str], wanted: str, after: bool = False) -> int:
-    """The place of `wanted` among the keys in Arrow's sort order, which is that of the UTF-8 bytes."""
-    target = wanted.encode()
+def _bisect(order: Int32, key: Callable[[int], str], text: str, after: bool = False) -> int:
+    """The place of `text` among the keys in Arrow's sort order, which is that of the UTF-8 bytes."""
+    target = text.encode()
     low, high = 0, len(order)
     while low < high:
         middle = (low + high) // 2
@@ -115,3 +121,35 @@ def _bisect(order: Int32, key: Callable[[int], str], wanted: str, after: bool = 
         else:
             high = middle
     return low
+
+
+def name_from_id(id: str) -> str:
+    """The words of an id or IRI; never empty.
+
+    `http://x.org/birthPlace` → birth place, `/people/person` → people person, `new_york` → new york.
+    """
+    end = _iri_end(id) if _IRI.match(id) else id
+    words = " ".join(end.replace("_", " ").replace("/", " ").split())
+    if " " not in words:
+        words = _split_camel(words)
+    return words or id
+
+
+def _iri_end(iri: str) -> str:
+    """The last part of an IRI that holds anything: after its # or / or :, percent-escapes undone."""
+    for part in reversed(re.split(r"[#/:]", iri)):
+        if part:
+            return unquote(part)
+    return iri
+
+
+def _split_camel(word: str) -> str:
+    parts = _CAMEL.split(word)
+    if len(parts) > 1 and word[0].islower():  # camelCase, of properties: birthPlace is "birth place", not "birth Place"
+        parts = [part if part.isupper() and len(part) > 1 else part.lower() for part in parts]
+    return " ".join(parts)
+
+
+def names_from_ids(ids: pa.Array) -> pa.Array:
+    """`name_from_id` of a whole column."""
+    return pa.array((name_from_id(id) for id in ids.to_pylist()), pa.large_string(), size=len(ids))

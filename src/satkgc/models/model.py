@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -67,7 +67,7 @@ class StepContext:
 
     seed: int = 0
     precision: torch.dtype = torch.float32  # of matrix products; weights are float32
-    processes: Processes = Processes()
+    processes: Processes = field(default_factory=Processes)
 
     def autocast(self) -> Any:
         """The precision as a context."""

@@ -1,24 +1,24 @@
-"""Walks, subgraphs, the least-visited schedule, distances: a stream of mini-batches of triple ids."""
+"""Which training triples make a step: at random, or subgraphs of least-visited triples; a stream of batches of ids."""
 
-from satkgc.sampling.batch import Batch, Needs
 from satkgc.sampling.config import McmcConfig, SamplingConfig
-from satkgc.sampling.make import make_sampler
-from satkgc.sampling.mcmc import Vectors
-from satkgc.sampling.proximity import ProximityRule, closeness, proximity
-from satkgc.sampling.sampler import Sampler, State
+from satkgc.sampling.registry import SAMPLERS, make_sampler
+from satkgc.sampling.saam import SubgraphSampler
+from satkgc.sampling.sampler import Batch, Needs, Sampler, SamplerState, SamplingVectors
+from satkgc.sampling.statistics import Occurrences, plot_occurrences
 from satkgc.sampling.stream import Stream
 
 __all__ = [
+    "SAMPLERS",
     "Batch",
     "McmcConfig",
     "Needs",
-    "ProximityRule",
+    "Occurrences",
     "Sampler",
+    "SamplerState",
     "SamplingConfig",
-    "State",
+    "SamplingVectors",
     "Stream",
-    "Vectors",
-    "closeness",
+    "SubgraphSampler",
     "make_sampler",
-    "proximity",
+    "plot_occurrences",
 ]

@@ -11,8 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
-from satkgc.sampling.batch import Batch
-from satkgc.sampling.sampler import Sampler, State
+from satkgc.sampling.sampler import Batch, Sampler, SamplerState
 
 Item = TypeVar("Item")
 
@@ -64,7 +63,7 @@ class Stream(Generic[Item]):
         self._work.pending.popleft()
         return cast(Item, item)
 
-    def state(self) -> State:
+    def state(self) -> SamplerState:
         """The sampler's state as of the last batch handed over: those drawn ahead are kept in it."""
         with self._work.lock:
             return self._sampler.state(pending=list(self._work.pending))
@@ -73,7 +72,7 @@ class Stream(Generic[Item]):
         """Stop the threads and wait for them; closing twice does no harm."""
         self._work.stopped.set()
         while self._thread.is_alive():
-            try:  # make room, in case the drawing thread waits for it
+            try:  # take one out, in case the drawing thread waits to put one in
                 self._work.ready.get_nowait()
             except queue.Empty:
                 self._thread.join(0.01)

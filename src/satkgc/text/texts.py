@@ -12,44 +12,29 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from satkgc.arrays import Int32, Int64
+from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
-from satkgc.kg import KnowledgeGraph
-from satkgc.kg.adjacency import as_indices
-from satkgc.kg.vocabulary import Vocabulary
+from satkgc.kg import KnowledgeGraph, Vocabulary, as_indices
 from satkgc.progress import progress_bar
-from satkgc.text.assemble import assemble
 from satkgc.text.config import TextConfig
-from satkgc.text.template import Template
-from satkgc.text.tokens import TokenBatch
-from satkgc.text.wording import entity_text, full_text, relation_label, relation_text
+from satkgc.text.tokens import Neighbours, Ragged, Template, TokenBatch, assemble
+from satkgc.text.wording import Near, entity_text, full_text, relation_label, relation_text
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
-Near = Sequence[tuple[int, str]]  # directed relations and names
-# Neighbours: where those of an entity begin, who they are, and by which directed relations, or nothing for bare names.
-_Near = tuple[Int64, Int32, Int32]
-NOBODY: _Near = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-for _array in NOBODY:
+NO_NEIGHBOURS = Neighbours(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+for _array in NO_NEIGHBOURS:
     _array.flags.writeable = False
-
-
-@dataclass(frozen=True, eq=False)
-class _Ragged:
-    """Token rows without special tokens."""
-
-    ids: Int32
-    ptr: Int64
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
     """What is tokenised of a graph's entities. It is made of graph, tokenizer and settings alone, so it can be kept."""
 
-    texts: _Ragged
-    names: _Ragged  # none, where texts name no neighbours
-    lists: Any  # (E,) bool: whether an entity's text names neighbours
+    texts: Ragged
+    names: Ragged  # none, where texts name no neighbours
+    lists: Bool  # (E,) whether an entity's text names neighbours
 
     def save(self, file: Path) -> None:
         """Write it, all or nothing."""
@@ -62,7 +47,7 @@ class Tokens:
         """What `save` wrote."""
         try:
             read = load_file(file)
-            texts, names = (_Ragged(read[f"{kind}_ids"], read[f"{kind}_ptr"]) for kind in ("text", "name"))
+            texts, names = (Ragged(read[f"{kind}_ids"], read[f"{kind}_ptr"]) for kind in ("text", "name"))
             return cls(texts, names, read["lists"])
         except (SafetensorError, KeyError) as error:
             raise ValueError(f"{file.name}: {error}") from error
@@ -71,9 +56,9 @@ class Tokens:
 class Texts:
     """Texts of a graph's entities, names and directed relations as tokens, and the batches made of them.
 
-    At evaluation the neighbours listed are those of the training graph; in training `without` names, for each row,
-    the answer, which must not be among them; where they are listed by relation, `by` hides it under that one only.
-    Rows that are `bare` list none.
+    Short texts name neighbours of the training graph. In training `exclude` has an entity for each row, the answer,
+    which must not be among them; where they are named by relation, `exclude_relation` excludes it under that one only.
+    Rows with `drop_neighbours` name none.
     """
 
     def __init__(
@@ -86,39 +71,47 @@ class Texts:
         self._has_types = "token_type_ids" in tokenizer.model_input_names
         worded = _directed(kg.relations, lambda id, name, inverse: relation_text(id, name, config, inverse))
         self._relations = self._tokenise(worded, cut=False)
-        self._label_words = _directed(kg.relations, relation_label) if config.neighbour_relations else []
+        self._label_words = _directed(kg.relations, relation_label) if config.neighbours_per_relation else []
         self._labels = self._tokenise(f" {label}" for label in self._label_words)
-        self._marks = self._tokenise((" ;", " :", " ,"))
+        self._separators = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
         self._check_relations(kg.relations)
         self.tokens = tokens or self._entity_tokens(kg)
         self._texts, self._names, self._lists = self.tokens.texts, self.tokens.names, self.tokens.lists
 
     def queries(
-        self, entities: Any, directed: Any, without: Any = None, by: Any = None, bare: Any = None
+        self,
+        entities: Any,
+        directed: Any,
+        exclude: Any = None,
+        exclude_relation: Any = None,
+        drop_neighbours: Any = None,
     ) -> TokenBatch:
         """Texts of (entity, directed relation): the head's text, then the relation's as the second segment."""
-        return self._of_graph(entities, directed, without, by, bare)
+        return self._of_graph(entities, directed, exclude, exclude_relation, drop_neighbours)
 
-    def entities(self, entities: Any, without: Any = None, by: Any = None, bare: Any = None) -> TokenBatch:
+    def entities(
+        self, entities: Any, exclude: Any = None, exclude_relation: Any = None, drop_neighbours: Any = None
+    ) -> TokenBatch:
         """Texts of entities."""
-        return self._of_graph(entities, None, without, by, bare)
+        return self._of_graph(entities, None, exclude, exclude_relation, drop_neighbours)
 
     def new_entities(
-        self, entities: Sequence[tuple[str, str]], directed: Any = None, near: Sequence[Near] | None = None
+        self, pairs: Sequence[tuple[str, str]], directed: Any = None, near: Sequence[Near] | None = None
     ) -> TokenBatch:
         """Texts of (name, description) pairs the graph never had; with `directed`, of queries about them.
 
         `near` holds for each what is known of it: directed relations and the names they lead to, in order. Texts say
         so where those of the graph's entities would.
         """
-        sep = self.tokenizer.sep_token or ""
-        texts = []
-        for (name, description), known in zip(entities, near or ((),) * len(entities), strict=True):
-            texts.append(full_text(name, description, known, self.config, sep, lambda d: self._label_words[d]))
-        rows = np.arange(len(texts))
+        texts = [
+            full_text(name, description, facts, self.config, lambda directed: self._label_words[directed])
+            for (name, description), facts in zip(pairs, near or ((),) * len(pairs), strict=True)
+        ]
+        rows = np.arange(len(texts), dtype=np.int32)
         directed = self._directed(directed, len(texts))
-        return self._assemble(self._tokenise(texts), rows, np.zeros(len(texts), np.bool_), NOBODY, rows, directed)
+        lists = np.zeros(len(texts), np.bool_)
+        return self._assemble(self._tokenise(texts), rows, lists, NO_NEIGHBOURS, rows, directed)
 
     def new_entity(self, name: str, description: str = "", near: Near = ()) -> TokenBatch:
         """The text of one entity the graph never had."""
@@ -127,7 +120,7 @@ class Texts:
     def _entity_tokens(self, kg: KnowledgeGraph) -> Tokens:
         config, entities = self.config, kg.entities
         with progress_bar() as progress:
-            kinds = 1 + (config.neighbours > 0) + config.reads_whole
+            kinds = 1 + (config.max_neighbours > 0) + config.reads_whole
             task = progress.add_task("tokenising", total=kg.num_entities * kinds)
 
             def counted(texts: Iterable[str]) -> Iterator[str]:
@@ -140,21 +133,24 @@ class Texts:
                 texts = chain(texts, self._entity_texts(entities, whole=True))
             tokenised = self._tokenise(counted(texts))
             # A name among others follows a space, which some tokenizers make part of the token.
-            names = (f" {name.strip()}" for name in _strings(entities.names)) if config.neighbours else ()
+            names = (f" {name.strip()}" for name in _strings(entities.names)) if config.max_neighbours else ()
             named = self._tokenise(counted(names))
         short = np.fromiter(map(config.names_neighbours, _strings(entities.descriptions)), np.bool_)
         return Tokens(tokenised, named, short & _accompanied(self._neighbours, kg.num_entities))
 
-    def _of_graph(self, entities: Any, directed: Any, without: Any, by: Any, bare: Any) -> TokenBatch:
+    def _of_graph(
+        self, entities: Any, directed: Any, exclude: Any, exclude_relation: Any, drop_neighbours: Any
+    ) -> TokenBatch:
         entities = _indices("entities", entities, len(self._lists))
         directed = self._directed(directed, len(entities))
-        for name, given in (("without", without), ("by", by), ("bare", bare)):
-            _check_rows(name, given, len(entities))
+        _check_rows("exclude", exclude, len(entities))
+        _check_rows("exclude_relation", exclude_relation, len(entities))
+        _check_rows("drop_neighbours", drop_neighbours, len(entities))
         lists = self._lists[entities]
-        if bare is not None:
-            lists &= ~bare
-        stored = np.where(lists, entities, entities + len(self._lists)) if self.config.reads_whole else entities
-        return self._assemble(self._texts, stored, lists, self._neighbours, entities, directed, without, by)
+        if drop_neighbours is not None:
+            lists &= ~drop_neighbours
+        rows = np.where(lists, entities, entities + len(self._lists)) if self.config.reads_whole else entities
+        return self._assemble(self._texts, rows, lists, self._neighbours, entities, directed, exclude, exclude_relation)
 
     def _directed(self, directed: Any, rows: int) -> Any:
         _check_rows("directed relations", directed, rows)
@@ -162,47 +158,41 @@ class Texts:
 
     def _assemble(
         self,
-        texts: _Ragged,
-        stored: Any,  # where a row's text is among them
-        lists: Any,  # whether neighbours follow it
-        neighbours: _Near,
+        texts: Ragged,
+        rows: Any,  # where a text is among them
+        lists: Bool,  # whether neighbours follow it
+        neighbours: Neighbours,
         entities: Any,
         directed: Any,
-        without: Any = None,
-        by: Any = None,
+        exclude: Any = None,
+        exclude_relation: Any = None,
     ) -> TokenBatch:
-        template = self._one if directed is None else self._two
-        if not len(neighbours[2]):  # bare names: nothing says by which relation
-            by = None
+        if not len(neighbours.relations):  # names alone: nothing says by which relation
+            exclude_relation = None
         ids, ptr, types = assemble(
-            *(NONE if a is None else np.array(a, np.int32) for a in (entities, without, by, directed, stored)),
-            texts.ids,
-            texts.ptr,
+            _int32(entities),
+            _int32(directed),
+            _int32(rows),
             lists,
-            self._names.ids,
-            self._names.ptr,
-            *neighbours,
-            self._labels.ids,
-            self._labels.ptr,
-            self._marks.ids,
-            self._marks.ptr,
-            self._relations.ids,
-            self._relations.ptr,
-            template.before,
-            template.between,
-            template.after,
-            template.types,
+            _int32(exclude),
+            _int32(exclude_relation),
+            neighbours,
+            texts,
+            self._names,
+            self._labels,
+            self._separators,
+            self._relations,
+            self._one if directed is None else self._two,
             self.config.max_tokens,
-            self.config.neighbours,
+            self.config.max_neighbours,
         )
         return TokenBatch(ids, ptr, types if self._has_types else None)
 
     def _entity_texts(self, entities: Vocabulary, whole: bool = False) -> Iterator[str]:
-        sep = self.tokenizer.sep_token or ""
         for name, description in zip(_strings(entities.names), _strings(entities.descriptions), strict=True):
-            yield entity_text(name, description, self.config, sep, whole)
+            yield entity_text(name, description, self.config, whole)
 
-    def _tokenise(self, texts: Iterable[str], cut: bool = True) -> _Ragged:
+    def _tokenise(self, texts: Iterable[str], cut: bool = True) -> Ragged:
         """Rows of tokens without special tokens; those past max_tokens are never needed where they may be cut."""
         rows: list[Int32] = []
         lengths: list[int] = [0]
@@ -215,7 +205,7 @@ class Texts:
             encoded = [row[:limit] for row in encoded]
             lengths.extend(map(len, encoded))
             rows.append(np.fromiter(chain.from_iterable(encoded), np.int32))
-        return _Ragged(np.concatenate([NONE, *rows]), np.cumsum(lengths, dtype=np.int64))
+        return Ragged(np.concatenate([NONE, *rows]), np.cumsum(lengths, dtype=np.int64))
 
     def _check_relations(self, relations: Vocabulary) -> None:
         lengths = np.diff(self._relations.ptr)
@@ -223,15 +213,15 @@ class Texts:
         if need > self.config.max_tokens:
             longest = relations.id(int(lengths.argmax()) % self.num_relations)
             raise SatkgcError(
-                f"relation {longest!r} and one word of a head need {need} tokens, text.max_tokens is "
+                f"relation {longest!r} and one word of a head need {need} tokens, model.text.max_tokens is "
                 f"{self.config.max_tokens}",
-                remedy="raise text.max_tokens or shorten the relation's name; relations are never cut",
+                remedy="raise model.text.max_tokens or shorten the relation's name; relations are never cut",
             )
 
 
-def _indices(name: str, given: Any, size: int) -> Int32:
+def _indices(name: str, numbers: Any, size: int) -> Int32:
     """Places below `size`; compiled code trusts them, and would read stray memory beyond."""
-    places = as_indices(given)
+    places = as_indices(numbers)
     if places.ndim != 1:
         raise SatkgcError(f"{name} of the shape {places.shape}", remedy="give a row of indices")
     wrong = places[(places < 0) | (places >= size)]
@@ -241,33 +231,37 @@ def _indices(name: str, given: Any, size: int) -> Int32:
     return places
 
 
-def _check_rows(name: str, given: Any, rows: int) -> None:
-    if given is not None and len(given) != rows:
-        raise SatkgcError(f"{len(given)} {name} for {rows} texts", remedy="give one for each")
+def _check_rows(name: str, values: Any, rows: int) -> None:
+    if values is not None and len(values) != rows:
+        raise SatkgcError(f"{len(values)} {name} for {rows} texts", remedy="give one for each")
 
 
-def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> _Near:
-    if not config.neighbours:
-        return NOBODY
-    if not config.neighbour_relations:
-        return kg.adjacency.neighbour_ptr, kg.adjacency.neighbours, NONE
+def _int32(numbers: Any) -> Int32:
+    return NONE if numbers is None else np.array(numbers, np.int32)
+
+
+def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> Neighbours:
+    if not config.max_neighbours:
+        return NO_NEIGHBOURS
+    if not config.neighbours_per_relation:
+        return Neighbours(kg.adjacency.neighbour_ptr, kg.adjacency.neighbours, NONE)
     known = kg.known_train
     degrees = np.diff(known.head_ptr), np.diff(known.tail_ptr)
     owner = np.concatenate([np.repeat(np.arange(kg.num_entities), degree) for degree in degrees])
     order = np.argsort(owner, kind="stable")  # outgoing triples come first, as their relations do
-    joined = np.concatenate([known.head_relations, known.tail_relations + kg.num_relations])[order]
+    relations = np.concatenate([known.head_relations, known.tail_relations + kg.num_relations])[order]
     others = np.concatenate([known.head_tails, known.tail_heads])[order]
     ptr = np.concatenate([[0], np.cumsum(degrees[0] + degrees[1])])
-    return ptr.astype(np.int64), others.astype(np.int32), joined.astype(np.int32)
+    return Neighbours(ptr.astype(np.int64), others.astype(np.int32), relations.astype(np.int32))
 
 
-def _accompanied(neighbours: _Near, entities: int) -> Any:
+def _accompanied(neighbours: Neighbours, entities: int) -> Bool:
     """Which entities have a neighbour other than themselves."""
-    ptr, others, _ = neighbours
-    if not len(ptr):
+    if not len(neighbours.ptr):
         return np.zeros(entities, np.bool_)
-    owner = np.repeat(np.arange(entities, dtype=np.int32), np.diff(ptr))
-    return np.bincount(owner[others != owner], minlength=entities) > 0
+    owner = np.repeat(np.arange(entities, dtype=np.int32), np.diff(neighbours.ptr))
+    others: Bool = np.bincount(owner[neighbours.entities != owner], minlength=entities) > 0
+    return others
 
 
 def _strings(column: Any) -> Iterator[str]:

@@ -1,14 +1,16 @@
-"""Token sequences of different lengths, laid end to end."""
+"""Token sequences of different lengths, laid end to end, and how they are put together from stored tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from satkgc.arrays import Int32, Int64, UInt8
+from satkgc.errors import SatkgcError
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,142 @@ class TokenBatch:
             np.concatenate([np.zeros(1, np.int64), *ptr]),
             np.concatenate(types) if len(types) == len(batches) else None,
         )
+
+
+class Template(NamedTuple):
+    """Special tokens around one text, `before A after`, or two, `before A between B after`, with segment numbers."""
+
+    before: Int32
+    between: Int32  # empty where there is one text
+    after: Int32
+    types: UInt8  # (5,) segment of before, A, between, B, after
+    size: int  # special tokens in all
+
+    @classmethod
+    def learn(cls, tokenizer: Any, pair: bool) -> Template:
+        """Encode a known text or pair and see what stands around it."""
+        texts = ("first", "second") if pair else ("first",)
+        has_types = "token_type_ids" in tokenizer.model_input_names
+        whole = tokenizer(*texts, return_token_type_ids=has_types)
+        ids, types = whole["input_ids"], whole.get("token_type_ids") or [0] * len(whole["input_ids"])
+        spans, start = [], 0
+        for text in texts:
+            start = _find(tokenizer(text, add_special_tokens=False)["input_ids"], ids, start, tokenizer)
+            spans.append((start, start + len(tokenizer(text, add_special_tokens=False)["input_ids"])))
+            start = spans[-1][1]
+        (a, a_end), (b, b_end) = spans[0], spans[-1]
+        parts = [ids[:a], ids[a_end:b] if pair else [], ids[b_end:]]
+        segments = [types[0], types[a], types[a_end] if pair and b > a_end else types[a], types[b], types[-1]]
+        before, between, after = (np.array(part, np.int32) for part in parts)
+        return cls(before, between, after, np.array(segments, np.uint8), sum(map(len, parts)))
+
+
+def _find(part: list[int], whole: list[int], start: int, tokenizer: Any) -> int:
+    for at in range(start, len(whole) - len(part) + 1):
+        if whole[at : at + len(part)] == part:
+            return at
+    raise SatkgcError(
+        f"cannot find a text in its own encoding by {type(tokenizer).__name__}",
+        remedy="use a tokenizer that keeps texts whole between its special tokens, as BERT's, MPNet's and RoBERTa's do",
+    )
+
+
+class Ragged(NamedTuple):
+    """Rows of tokens without special tokens: row i is `ids[ptr[i]:ptr[i + 1]]`."""
+
+    ids: Int32
+    ptr: Int64
+
+
+class Neighbours(NamedTuple):
+    """Who may be named after an entity's text: those of entity e are `entities[ptr[e]:ptr[e + 1]]`."""
+
+    ptr: Int64
+    entities: Int32
+    relations: Int32  # directed, ascending for an entity, to be named too; empty where names stand alone
+
+
+@njit(cache=True, nogil=True)
+def assemble(  # type: ignore[no-untyped-def]
+    entities,  # (n,) int32
+    directed,  # (n,) int32 directed relations, or (0,) for entity texts
+    rows,  # (n,) int32 which of `texts` is theirs
+    lists,  # (n,) bool: whether neighbours are named
+    exclude,  # (n,) int32 entity that is not named, or (0,)
+    exclude_relation,  # (n,) int32 directed relation under which alone it is not named, or (0,) for all
+    neighbours,  # Neighbours
+    texts,  # this and the next four are Ragged
+    names,
+    labels,  # of directed relations, where neighbours are named by them
+    separators,  # " ;", " :" and " ,"
+    relations,  # directed ones, as a query has them
+    template,
+    max_tokens,
+    max_neighbours,
+):
+    """Entity text, neighbour names, then the relation where there is one; the entity's side is what gets cut."""
+    n = len(entities)
+    ids = np.empty(n * max_tokens, np.int32)
+    types = np.empty(n * max_tokens, np.uint8)
+    ptr = np.zeros(n + 1, np.int64)
+    by_relation = len(neighbours.relations) > 0
+    at = 0
+    for i in range(n):
+        e = entities[i]
+        free = max_tokens - template.size
+        if len(directed) > 0:
+            free -= relations.ptr[directed[i] + 1] - relations.ptr[directed[i]]
+        at += _copy(template.before, 0, len(template.before), ids, types, template.types[0], at, max_tokens)
+        count = _copy_row(texts, rows[i], ids, types, template.types[1], at, free)
+        at += count
+        free -= count
+        if lists[i]:
+            number = 0  # of those named so far, by this relation if by relation
+            first = neighbours.ptr[e]
+            for j in range(first, neighbours.ptr[e + 1]):
+                if free == 0 or (number == max_neighbours and not by_relation):
+                    break
+                if by_relation and j > first and neighbours.relations[j] != neighbours.relations[j - 1]:
+                    number = 0
+                v = neighbours.entities[j]
+                excluded = len(exclude) > 0 and v == exclude[i]
+                if excluded and len(exclude_relation) > 0:
+                    excluded = neighbours.relations[j] == exclude_relation[i]
+                if number == max_neighbours or v == e or excluded:
+                    continue
+                segment = template.types[1]
+                count = 0
+                if by_relation:
+                    count += _copy_row(separators, 0 if number == 0 else 2, ids, types, segment, at, free)
+                    if number == 0:
+                        label = neighbours.relations[j]
+                        count += _copy_row(labels, label, ids, types, segment, at + count, free - count)
+                        count += _copy_row(separators, 1, ids, types, segment, at + count, free - count)
+                count += _copy_row(names, v, ids, types, segment, at + count, free - count)
+                at += count
+                free -= count
+                number += 1
+        if len(directed) > 0:
+            at += _copy(template.between, 0, len(template.between), ids, types, template.types[2], at, max_tokens)
+            at += _copy_row(relations, directed[i], ids, types, template.types[3], at, max_tokens)
+        at += _copy(template.after, 0, len(template.after), ids, types, template.types[4], at, max_tokens)
+        ptr[i + 1] = at
+    return ids[:at].copy(), ptr, types[:at].copy()
+
+
+@njit(cache=True, nogil=True)
+def _copy(source, start, stop, ids, types, segment, at, limit):  # type: ignore[no-untyped-def]
+    """Copy up to `limit` tokens of source[start:stop] to ids[at:]; returns how many."""
+    count = min(stop - start, limit)
+    for i in range(count):
+        ids[at + i] = source[start + i]
+        types[at + i] = segment
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _copy_row(ragged, row, ids, types, segment, at, limit):  # type: ignore[no-untyped-def]
+    return _copy(ragged.ids, ragged.ptr[row], ragged.ptr[row + 1], ids, types, segment, at, limit)
 
 
 @njit(cache=True, nogil=True)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from satkgc.text.config import TextConfig
 
 INVERSE = "inverse "
+Near = Sequence[tuple[int, str]]  # an entity's neighbours in order: directed relations and names
 
 
-def entity_text(name: str, description: str, config: TextConfig, sep: str, whole: bool = False) -> str:
-    """An entity's text without neighbours (Appendix "Input Format").
-
-    `sep` is the tokenizer's separator, which stands between name and description in the "sep" format. A `whole` text
-    reads all of the description.
-    """
+def entity_text(name: str, description: str, config: TextConfig, whole: bool = False) -> str:
+    """An entity's text without neighbours, `name: description`; a `whole` one reads all of the description."""
     name = name.strip()
     words = description.split()
     if config.description_words and not whole:
         words = words[: config.description_words]
     text = " ".join(words)
-    if config.entity_format == "sep":
-        return f"{name}{sep}{text}"
     # "Ska is a music genre" reads "Ska: is a music genre"; "cat" is no repetition in front of "category".
     rest = text[len(name) :]
     if name and text.startswith(name) and not rest[:1].isalnum():
@@ -31,27 +26,20 @@ def entity_text(name: str, description: str, config: TextConfig, sep: str, whole
     return f"{name}: {text}".strip()
 
 
-def full_text(
-    name: str,
-    description: str,
-    near: Sequence[tuple[int, str]],
-    config: TextConfig,
-    sep: str,
-    label: Callable[[int], str],
-) -> str:
-    """An entity's text, and what follows it of its neighbours: directed relations and names, in order."""
+def full_text(name: str, description: str, near: Near, config: TextConfig, label: Callable[[int], str]) -> str:
+    """An entity's text, and what follows it of its neighbours; `label` words a directed relation."""
     lists = len(near) > 0 and config.names_neighbours(description)
-    text = entity_text(name, description, config, sep, whole=config.reads_whole and not lists)
+    text = entity_text(name, description, config, whole=config.reads_whole and not lists)
     return text + neighbours_text(near, config, label) if lists else text
 
 
-def neighbours_text(near: Iterable[tuple[int, str]], config: TextConfig, label: Callable[[int], str]) -> str:
-    """What follows a short text, of (directed relation, name) pairs in order: names alone, or by relation."""
-    if not config.neighbour_relations:
-        return "".join(f" {name.strip()}" for _, name in list(near)[: config.neighbours])
+def neighbours_text(near: Near, config: TextConfig, label: Callable[[int], str]) -> str:
+    """What follows a short text: names alone, or by relation."""
+    if not config.neighbours_per_relation:
+        return "".join(f" {name.strip()}" for _, name in near[: config.neighbours])
     parts = []
     for directed, pairs in groupby(near, key=lambda pair: pair[0]):
-        names = [name.strip() for _, name in pairs][: config.neighbours]
+        names = [name.strip() for _, name in pairs][: config.neighbours_per_relation]
         parts.append(f" ; {label(directed)} : {' , '.join(names)}")
     return "".join(parts)
 

@@ -1,8 +1,23 @@
-"""The loop, recipes, checkpoints, ranks of processes: a graph becomes a run folder."""
+"""The loop, recipes, checkpoints: a graph and a recipe become a run folder."""
 
 from satkgc.training.config import Config, TrainingConfig
+from satkgc.training.custom import Custom, MakeLoss, MakeSampler
+from satkgc.training.loop import Callback
 from satkgc.training.recipes import make_config, recipe_names
-from satkgc.training.run import Run
-from satkgc.training.trainer import train
+from satkgc.training.run_folder import RunFolder
+from satkgc.training.trainer import DEFAULT_RECIPE, EXIT_CODES, train_or_stop
 
-__all__ = ["Config", "Run", "TrainingConfig", "make_config", "recipe_names", "train"]
+__all__ = [
+    "DEFAULT_RECIPE",
+    "EXIT_CODES",
+    "Callback",
+    "Config",
+    "Custom",
+    "MakeLoss",
+    "MakeSampler",
+    "RunFolder",
+    "TrainingConfig",
+    "make_config",
+    "recipe_names",
+    "train_or_stop",
+]

@@ -1,39 +1,37 @@
-"""The samples of all steps to come, prepared ahead on other threads."""
+"""The batches of all steps to come, drawn and collated ahead on other threads."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from satkgc.arrays import Int32
-from satkgc.kg import KnowledgeGraph
-from satkgc.models.text import Towers
-from satkgc.sampling import Batch, Sampler, Stream
-from satkgc.sampling.sampler import State as SamplerState
-from satkgc.text import Texts
-from satkgc.training.collate import Samples
+import numpy as np
+
+from satkgc.arrays import Float32, Int32
+from satkgc.errors import SatkgcError
+from satkgc.models import Model, Questions, VectorModel
+from satkgc.sampling import Batch, Sampler, SamplerState, Stream
 
 
 class Batches:
-    """Iterates over the samples of steps `start` to `stop - 1`; `state` is that of the sampler after the last one.
+    """Iterates over the collated batches of steps `start` to `stop - 1`; `state` is the sampler's after the last one.
 
     A sampler that reads the model's vectors (MCMC) does so between two streams, so that what it sees does not depend on
     how far ahead the threads are. Only there can such a run be saved: later the model has moved on.
     """
 
     def __init__(
-        self, sampler: Sampler, collate: Callable[[Batch], Samples], start: int, stop: int, workers: int = 1
+        self, sampler: Sampler, collate: Callable[[Batch], Any], start: int, stop: int, workers: int = 1
     ) -> None:
         self.sampler = sampler
         self.collate = collate
         self.start, self.stop = start, stop
         self.workers = workers
         self.period = sampler.period
-        self._stream: Stream[Samples] | None = None
+        self._stream: Stream[Any] | None = None
         self._waited = 0.0
 
-    def __iter__(self) -> Iterator[Samples]:
+    def __iter__(self) -> Iterator[Any]:
         step = self.start
         while step < self.stop:
             end = self.stop
@@ -50,12 +48,12 @@ class Batches:
         return self.period is None or step % self.period == 0 or step == self.stop
 
     def state(self) -> SamplerState:
-        """What the sampler needs to go on after the last samples that were handed out."""
+        """What the sampler needs to go on after the last batch that was handed out."""
         return self._stream.state() if self._stream is not None else self.sampler.state()
 
     @property
     def waited(self) -> float:
-        """Seconds that the loop has waited for samples."""
+        """Seconds that the loop has waited for batches."""
         return self._waited + (self._stream.waited if self._stream is not None else 0.0)
 
     def close(self) -> None:
@@ -67,19 +65,22 @@ class Batches:
 
 
 class FrozenVectors:
-    """The vectors of the model as it was at the last look: what the MCMC sampler asks for on its own thread."""
+    """The vectors of the model as it was at the last refresh: what the MCMC sampler asks for on its own thread."""
 
-    def __init__(self, kg: KnowledgeGraph, texts: Texts, towers: Towers) -> None:
-        self.kg, self.texts, self.towers = kg, texts, towers
-        self._frozen: Towers | None = None
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._frozen: VectorModel | None = None
 
-    def entity_vectors(self) -> Any:
+    def entity_vectors(self) -> Float32:
         """All entities' vectors, after taking a copy of the model.  # (E, D)"""
-        self._frozen = copy.deepcopy(self.towers).eval()
-        return self._frozen.encode_entities(self.texts.entities(range(self.kg.num_entities)), progress=False)
+        if not isinstance(self.model, VectorModel):
+            what = f"the sampler reads vectors, which a {type(self.model).__name__} has not"
+            raise SatkgcError(what, remedy="choose another sampling.sampler")
+        self._frozen = self.model.frozen()
+        return self._frozen.encode_entities(np.arange(self.model.kg.num_entities, dtype=np.int32))
 
-    def query_vectors(self, triples: Int32) -> Any:
+    def query_vectors(self, triples: Int32) -> Float32:
         """The query vectors of training triples.  # (n,) → (n, D)"""
         assert self._frozen is not None
-        heads, relations, _ = self.kg.train[triples].T
-        return self._frozen.encode_queries(self.texts.queries(heads, relations), progress=False)
+        heads, relations, _ = self.model.kg.train[triples].T
+        return self._frozen.encode_questions(Questions(heads, relations))

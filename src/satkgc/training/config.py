@@ -1,126 +1,109 @@
-"""All settings of a run, one small dataclass a room."""
+"""All settings of a run, one class a package."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
-from satkgc.errors import SatkgcError
+from pydantic import Field, field_validator
+
 from satkgc.evaluation import EvaluationConfig
-from satkgc.models.text import EncoderConfig, ObjectiveConfig
+from satkgc.models import ModelConfig, TextModelConfig
 from satkgc.sampling import SamplingConfig
-from satkgc.text import TextConfig
+from satkgc.settings import Settings
 
 
-@dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Settings):
     """Settings of the loop. Those of the optimizer are the authors'."""
+
+    section: ClassVar[str] = "training"
 
     seed: int = 0
     """Of the batches, of dropout and of which triples are validated."""
-    epochs: float = 10.0
+    epochs: float = Field(default=10.0, gt=0)
     """Length of the run in epochs, as `sampling.epoch_rule` counts them."""
-    steps: int | None = None
+    steps: int | None = Field(default=None, ge=1)
     """Length of the run in steps, instead of epochs."""
     learning_rate: float = 5e-5
     """Its peak; it rises over the warm-up and falls to zero on a straight line."""
-    objective_learning_rate: float | None = None
-    """The peak for τ and β; none takes `learning_rate`."""
-    warmup_steps: int = 400
+    warmup_steps: int = Field(default=400, ge=0)
     """Steps of warm-up; at most a tenth of the run, so that a short run is not all warm-up."""
-    weight_decay: float = 1e-4
-    """AdamW's, on weight matrices only: not on biases, norms, τ or β."""
-    clip: float = 10.0
+    weight_decay: float = Field(default=1e-4, ge=0, lt=1)
+    """AdamW's, on weight matrices only: not on biases, norms, or single numbers."""
+    clip: float = Field(default=10.0, gt=0)
     """Largest norm of the gradient."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the matrix products; weights are float32 always. auto: bfloat16 on a GPU, float32 on a CPU."""
-    chunk_tokens: int | None = None
-    """Gradient caching: encode the batch in chunks of about so many tokens, so that memory does not grow with it."""
-    average: float = 0.0
-    """Decay of an exponential average of the weights, which is then what is validated and kept; 0: none."""
-    validations: int = 10
+    validations: int = Field(default=10, ge=0)
     """How often, at equal distances and at the end, filtered MRR is taken on validation triples; 0: never."""
-    validation_triples: int = 2_000
+    validation_triples: int = Field(default=2_000, ge=0)
     """How many of them, always the same; 0: all."""
     select: Literal["best", "last"] = "best"
     """Which weights the run keeps: the best validated, or the last."""
-    checkpoint_minutes: float = 10.0
-    """Minutes between checkpoints."""
-    max_minutes: float | None = None
+    checkpoint_minutes: float = Field(default=10.0, ge=0)
+    """Minutes between checkpoints; 0: after every step."""
+    max_minutes: float | None = Field(default=None, gt=0)
     """Save and stop after so many minutes of this process; --resume goes on."""
     device: str = "auto"
     """auto: the GPU if there is one. Or cpu, cuda, cuda:1."""
-    workers: int = 1
+    workers: int = Field(default=1, ge=1)
     """Threads that prepare batches ahead."""
-    log_steps: int = 10
+    log_steps: int = Field(default=10, ge=1)
     """Steps between two lines of the log."""
-    tracker: Literal["none", "tensorboard", "trackio"] = "none"
+    tracker: Literal["tensorboard", "trackio"] | None = None
     """Send the log there too, where it is installed."""
 
-    def __post_init__(self) -> None:
-        rules = [
-            ("epochs", self.epochs > 0, "more than 0"),
-            ("steps", self.steps is None or self.steps >= 1, "1 or more, or none"),
-            ("learning_rate", 0 < self.learning_rate < 1, "between 0 and 1; fine-tuning takes about 1e-5 to 1e-4"),
-            ("objective_learning_rate", 0 < (self.objective_learning_rate or 1e-5) < 1, "between 0 and 1, or none"),
-            ("warmup_steps", self.warmup_steps >= 0, "0 or more"),
-            ("weight_decay", 0 <= self.weight_decay < 1, "0 or more, and below 1"),
-            ("clip", self.clip > 0, "more than 0"),
-            ("chunk_tokens", self.chunk_tokens is None or self.chunk_tokens >= 64, "64 or more, or none"),
-            ("average", 0 <= self.average < 1, "0 (off) or a decay below 1, such as 0.999"),
-            ("validations", self.validations >= 0, "0 (never) or more"),
-            ("validation_triples", self.validation_triples >= 0, "0 (all) or more"),
-            ("checkpoint_minutes", self.checkpoint_minutes >= 0, "0 (every step) or more"),
-            ("max_minutes", self.max_minutes is None or self.max_minutes > 0, "more than 0, or none"),
-            ("workers", self.workers >= 1, "1 or more"),
-            ("log_steps", self.log_steps >= 1, "1 or more"),
-        ]
-        for name, good, allowed in rules:
-            if not good:
-                raise SatkgcError(f"training.{name} is {getattr(self, name)}", remedy=f"set it to {allowed}")
+    @field_validator("learning_rate")
+    @classmethod
+    def _small(cls, rate: float) -> float:
+        if not 0 < rate < 1:
+            raise ValueError("set it to between 0 and 1; fine-tuning takes about 1e-5 to 1e-4")
+        return rate
 
 
 # Settings that decide how a run is carried out and not what comes of it: a resumed run may change them.
-# The last three are what helps when the loss was no number.
-CARRYING_OUT = frozenset(
+# The last three are what helps when the loss was not finite.
+EXECUTION = frozenset(
     [
         *("training.max_minutes", "training.checkpoint_minutes", "training.device", "training.workers"),
-        *("training.log_steps", "training.tracker", "training.chunk_tokens", "evaluation.memory_mib"),
-        *("encoder.compile", "encoder.forward", "encoder.attention"),
+        *("training.log_steps", "training.tracker", "evaluation.memory_mib"),
+        *("model.encoder.chunk_tokens", "model.encoder.compile", "model.encoder.forward", "model.encoder.attention"),
         *("training.learning_rate", "training.clip", "training.precision"),
     ]
 )
 
+# What other programs call some settings: a name of theirs is answered with ours.
+ALIASES = {
+    alias: name
+    for name, others in {
+        "training.learning_rate": "lr peak_lr",
+        "sampling.batch_size": "bs batch per_device_train_batch_size",
+        "training.epochs": "num_epochs num_train_epochs max_epochs",
+        "training.steps": "num_steps max_steps",
+        "training.seed": "random_seed random_state",
+        "training.device": "gpu cuda",
+        "training.warmup_steps": "warmup num_warmup_steps",
+        "training.clip": "grad_clip max_grad_norm",
+        "training.precision": "fp16 bf16 amp dtype",
+        "model.encoder.backbone": "model_name",
+        "model.text.max_tokens": "max_length max_len max_seq_length",
+        "model.loss.temperature": "tau temp",
+        "model.loss.margin": "gamma",
+        "model.loss.logit_adjustment": "popularity logq",
+    }.items()
+    for alias in others.split()
+}
 
-@dataclass(frozen=True)
-class Config:
+
+class Config(Settings):
     """All settings of a run; `recipe` and `applied` say where they came from."""
 
     recipe: str = "satkgc"
-    applied: str = "none"
-    """The settings for this graph that were laid over the recipe."""
-    sampling: SamplingConfig = field(default_factory=SamplingConfig)
-    text: TextConfig = field(default_factory=TextConfig)
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-
-    def __post_init__(self) -> None:
-        objective, distances = self.objective, self.sampling.distances
-        if objective.proximity == "off":
-            # Nobody will read the distances, so none are computed.
-            object.__setattr__(self, "sampling", replace(self.sampling, distances="none"))
-        elif distances == "none":
-            raise SatkgcError(
-                f"objective.proximity is {objective.proximity!r}, and sampling.distances is 'none'",
-                remedy="set sampling.distances to graph, or objective.proximity to off",
-            )
-        elif (objective.proximity_rule == "exact") != (distances == "pairs"):
-            raise SatkgcError(
-                f"objective.proximity_rule is {objective.proximity_rule!r}, and sampling.distances is {distances!r}",
-                remedy="set both to exact and pairs, or neither",
-            )
+    applied: str | None = None
+    """The benchmark whose settings were laid over the recipe, or "small" for those of small graphs."""
+    model: ModelConfig = TextModelConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
 
     def total_steps(self, num_triples: int) -> int:
         """Steps of the whole run on a graph with so many training triples."""

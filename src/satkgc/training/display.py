@@ -15,15 +15,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from satkgc.progress import duration
 
-# In the order of their worth: a narrow terminal shows the first ones.
-NUMBERS = (
-    "loss {loss:.3f}",
-    "{triples_per_second:,.0f} triples/s",
-    "lr {lr:.1e}",
-    "τ {tau:.4f}",
-    "β {beta:.1e}",
-    "wait {data_wait:.0%}",
-)
 TAKEN = 64  # columns of a terminal that bar, steps and times need
 EVERY = 60.0  # seconds between two lines where there is no bar
 
@@ -70,8 +61,8 @@ class Display:
             self.progress.update(self.task, completed=done)
             return
         text = ""
-        for number in NUMBERS:
-            longer = f"{text}  {number.format(**record)}".strip()
+        for number in _numbers(record):
+            longer = f"{text}  {number}".strip()
             if len(longer) > self.console.width - TAKEN:
                 break
             text = longer
@@ -103,9 +94,16 @@ class Display:
         elif now - self._told >= EVERY and done < self._total:
             self._told = now
             step, began = self._began
-            numbers = [number.format(**self._record) for number in NUMBERS[:2]] if self._record else []
+            numbers = _numbers(self._record)[:2] if self._record else []
             numbers.append(f"about {duration((now - began) / (done - step) * (self._total - done))} left")
             self.say(f"step {done} of {self._total}: {', '.join(numbers)}")
+
+
+def _numbers(record: dict[str, Any]) -> list[str]:
+    """A record of the log in the order of its worth: a narrow terminal shows the first ones."""
+    numbers = [f"loss {record['loss']:.3f}", f"{record['triples_per_second']:,.0f} triples/s", f"lr {record['lr']:.1e}"]
+    numbers += [f"{name.replace('_', ' ')} {value:.3g}" for name, value in record["metrics"].items()]
+    return [*numbers, f"wait {record['data_wait']:.0%}"]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""SIGTERM, Ctrl-C and a closed terminal as a wish to stop, which the loop grants between two steps."""
+"""SIGTERM, Ctrl-C and a closed terminal: the loop stops between two steps, after it has saved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _StopNow(BaseException):
 
 
 class Interrupts:
-    """Inside, the first signal only sets `asked`, and says so; a second one acts as it would have without this.
+    """Inside, the first signal only sets `signal`, and says so; a second one acts as it would have without this.
 
     But a second SIGHUP does nothing: a shell that is closed passes it on, and the system sends another. Nor does any
     second one under torchrun, which passes on what its processes have been sent already.
@@ -29,7 +29,7 @@ class Interrupts:
 
     def __init__(self, say: Callable[[str], None] | None = None) -> None:
         self.say = say
-        self.asked: str | None = None
+        self.signal: str | None = None
         self._before: dict[int, Any] = {}
         self._at_once = False
 
@@ -37,16 +37,16 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
             # nohup has hang-ups ignored, and that is to stay.
             ignored = HANG_UP is not None and signal.getsignal(HANG_UP) is signal.SIG_IGN
-            asked = [number for number in self.SIGNALS if not (number == HANG_UP and ignored)]
-            self._before = {number: signal.signal(number, self._ask) for number in asked}
+            handled = [number for number in self.SIGNALS if not (number == HANG_UP and ignored)]
+            self._before = {number: signal.signal(number, self._handle) for number in handled}
         return self
 
     def __exit__(self, *_: object) -> None:
         self._restore()
 
-    def unless_asked(self, work: Callable[[], T]) -> T | None:
+    def unless_signalled(self, work: Callable[[], T]) -> T | None:
         """Do work that can be done again later: None if a signal has come already, or ends it in the middle."""
-        if self.asked is not None:
+        if self.signal is not None:
             return None
         self._at_once = True
         try:
@@ -56,8 +56,8 @@ class Interrupts:
         finally:
             self._at_once = False
 
-    def _ask(self, number: int, _: FrameType | None) -> None:
-        self.asked = signal.Signals(number).name
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        self.signal = signal.Signals(number).name
         relayed = "TORCHELASTIC_RUN_ID" in os.environ
         kept = {n: handler for n, handler in self._before.items() if relayed or n == HANG_UP}
         self._restore()
@@ -67,7 +67,7 @@ class Interrupts:
         if self.say is not None:
             more = "" if relayed or number == HANG_UP else "; once more stops it at once, unsaved"
             first = "validation is left for later" if self._at_once else "this step ends"
-            self.say(f"{self.asked}: {first}, then the run is saved{more}")
+            self.say(f"{self.signal}: {first}, then the run is saved{more}")
         if self._at_once:
             raise _StopNow
 

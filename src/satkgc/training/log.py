@@ -1,4 +1,4 @@
-"""The run's diary: one JSON object a line, cut back to the checkpoint when a run is resumed."""
+"""The log of a run: one JSON object a line, cut back to the checkpoint when a run is resumed; and its curves."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Log:
     ) -> None:
         self.file = file  # None on ranks that write nothing
         self.tracker = tracker
-        self._waiting: list[tuple[int, Tensor, Tensor]] = []
+        self._waiting: list[tuple[int, dict[str, Tensor]]] = []
         self._began = time.perf_counter()
         self._waited = 0.0
         if file is not None:
@@ -55,19 +55,22 @@ class Log:
             with atomic_write(file) as part:
                 part.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
 
-    def add(self, step: int, loss: Tensor, norm: Tensor) -> None:
-        """Remember the loss and the gradient's norm of a step."""
-        self._waiting.append((step, loss, norm))
+    def add(self, step: int, metrics: Mapping[str, Tensor]) -> None:
+        """Remember the metrics of a step: "loss", "gradient_norm" and what the model has besides."""
+        self._waiting.append((step, dict(metrics)))
 
     def write(self, samples: int, waited: float, facts: Mapping[str, Any]) -> Record | None:
-        """Write the mean since the last time, of steps of so many samples; `waited` is all the time data took so far.
+        """Write the means since the last time, of steps of so many samples; `waited` is all the time data took so far.
 
         A loss or a gradient that is not finite is an error that names the step.
         """
         if not self._waiting:
             return None
-        values = torch.stack([torch.stack([loss.float(), norm.float()]) for _, loss, norm in self._waiting]).tolist()
-        for (step, _, _), (loss, norm) in zip(self._waiting, values, strict=True):
+        names = list(self._waiting[-1][1])
+        rows = [torch.stack([metrics[name].float() for name in names]) for _, metrics in self._waiting]
+        values = [dict(zip(names, row, strict=True)) for row in torch.stack(rows).tolist()]
+        for (step, _), metrics in zip(self._waiting, values, strict=True):
+            loss, norm = metrics["loss"], metrics["gradient_norm"]
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 raise SatkgcError(
                     f"the loss of step {step} is {loss}, its gradient's norm {norm}",
@@ -75,13 +78,15 @@ class Log:
                     "training.learning_rate, a smaller training.clip, or training.precision=float32",
                 )
         now = time.perf_counter()
+        last = values[-1]
         record = {
             "step": self._waiting[-1][0],
-            "loss": sum(loss for loss, _ in values) / len(values),
-            "gradient_norm": max(norm for _, norm in values),
+            "loss": sum(metrics["loss"] for metrics in values) / len(values),
+            "gradient_norm": max(metrics["gradient_norm"] for metrics in values),
             **facts,
             "triples_per_second": samples // 2 * len(values) / (now - self._began),
             "data_wait": (waited - self._waited) / (now - self._began),
+            "metrics": {name: last[name] for name in names if name not in ("loss", "gradient_norm")},
         }
         self._waiting, self._waited = [], waited
         self.note(record)
@@ -101,9 +106,9 @@ class Log:
                 self.tracker(record)
 
 
-def make_tracker(kind: str, folder: Path) -> Callable[[Record], None] | None:
+def make_tracker(kind: str | None, folder: Path) -> Callable[[Record], None] | None:
     """Where else the log goes: TensorBoard or trackio, if installed."""
-    if kind == "none":
+    if kind is None:
         return None
     try:
         if kind == "tensorboard":
@@ -125,10 +130,32 @@ def make_tracker(kind: str, folder: Path) -> Callable[[Record], None] | None:
 
 
 def _numbers(record: Record, prefix: str = "") -> dict[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, value in record.items():
         if isinstance(value, Mapping):
-            found |= _numbers(dict(value), f"{prefix}{name}/")
+            numbers |= _numbers(dict(value), f"{prefix}{name}/")
         elif name != "step" and isinstance(value, int | float):
-            found[f"{prefix}{name}"] = value
-    return found
+            numbers[f"{prefix}{name}"] = value
+    return numbers
+
+
+def draw_curves(log: list[Record], file: Path) -> None:
+    """The run in one picture: the loss and, where there was validation, MRR, Hits@1 and Hits@10."""
+    from matplotlib.figure import Figure  # without pyplot, which would look for a screen
+
+    validations = [record for record in log if "validation" in record]
+    steps = [record for record in log if "loss" in record]
+    figure = Figure(figsize=(10, 4) if validations else (5, 4), layout="constrained")
+    axes = figure.subplots(1, 2 if validations else 1, squeeze=False)[0]
+    axes[0].plot([r["step"] for r in steps], [r["loss"] for r in steps], color="#2b6cb0")
+    axes[0].set(xlabel="step", ylabel="loss", title="Loss")
+    if validations:
+        at = [r["step"] for r in validations]
+        for name, style in (("mrr", "o-"), ("hits@1", "s--"), ("hits@10", "^:")):
+            axes[1].plot(at, [r["validation"]["both"][name] for r in validations], style, label=name)
+        axes[1].set(xlabel="step", title="Validation, filtered", ylim=(0, None))
+        axes[1].legend()
+    for ax in axes:
+        ax.grid(alpha=0.3)
+    with atomic_write(file) as part:
+        figure.savefig(part, dpi=120, format="png")

@@ -1,4 +1,8 @@
-"""Recipes: TOML files that extend one another, with settings for well-known graphs laid over them."""
+"""Recipes: TOML files that extend one another, each with settings for well-known graphs.
+
+A recipe file has the tables of `Config` and, under `[graph.NAME]`, tables that are laid over them where the graph is
+that benchmark: `[graph."WN18RR".training]`. `[graph.small]` is for small graphs that have no settings of their own.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,31 @@ import math
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
-from satkgc.training.config import Config
-from satkgc.training.settings import Tree, build, check, merge, parse
+from satkgc.settings import Tree, build, merge, parse
+from satkgc.training.config import ALIASES, Config
 
 FOLDER = Path(__file__).parent / "recipes"
 SMALL = 20_000  # training triples; fewer are a small graph
 LEAST_STEPS = 150  # that it takes to train one, however small
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """One file: what it says, and what it says for some graphs."""
+
+    path: Path
+    tree: Tree
+    graphs: dict[str, Tree]  # by lower-case name
+
+    @property
+    def packaged(self) -> bool:
+        return self.path.is_relative_to(FOLDER.resolve())
 
 
 def recipe_names() -> list[str]:
@@ -28,78 +46,83 @@ def recipe_names() -> list[str]:
 def make_config(
     recipe: str | os.PathLike[str] = "satkgc",
     *,
-    graph: str | None = None,
+    benchmark: str | None = None,
     triples: int | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """A recipe, by name or TOML file; over it the settings for the graph of this name, if any; over both what files of
-    the user's say, if the recipe is one; over all `overrides`.
+    """A recipe, by name or TOML file; over it its settings for the benchmark, if any; over both what files of the
+    user's say, if the recipe is one; over all `overrides`.
 
-    `overrides` go by dotted name, `{"objective.margin": 0.05}`; text is read by the type of its setting. In each layer
-    `training.epochs` stands before the `training.steps` of those below. Pass no `graph` to leave the settings for it
-    out. With `triples`, the size of the training graph, one that has no settings of its own and is small gets those for
-    small graphs.
+    `overrides` go by dotted name, `{"model.loss.margin": 0.05}`; text is read by the type of its setting. In each layer
+    `training.epochs` stands before the `training.steps` of those below. `benchmark` is `kg.benchmark`; without one, and
+    with `triples`, the size of the training graph, a small graph gets the recipe's settings for small graphs.
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
-    line = _line(recipe)
-    tree = merge(_whole(line), {"recipe": recipe})
-    known = (graph or "").lower()
-    # A recipe's own settings for the graph come first, or those of the next one that it extends and that has some.
-    own = (f"graphs/{path.stem}/{known}" for path, _ in line if path.parent == FOLDER.resolve())
-    for name in (*own, f"graphs/{known}"):
-        if (FOLDER / f"{name}.toml").is_file():
-            tree = _over(_over(tree, _whole(_line(name))), {**own_settings(recipe), "applied": graph})
-            break
-    else:
-        if graph is not None and triples is not None and 0 < triples < SMALL:
-            small = _small(triples)
-            if overrides.get("encoder.backbone", tree.get("encoder", {}).get("backbone", "minilm")) != "minilm":
-                del small["training"]["learning_rate"]
-            tree = _over(_over(tree, small), {**own_settings(recipe), "applied": "small"})
-    return build(Config, _over(tree, parse(Config, overrides)))
+    chain = _chain(recipe)
+    trees: list[Tree] = [part.tree for part in reversed(chain)]
+    tree = merge(reduce(_over, trees), {"recipe": recipe})
+    applied, laid = _graph_settings(chain, benchmark, triples, overrides)
+    if applied is not None:
+        tree = merge(_over(_over(tree, laid), _user_tree(chain)), {"applied": applied})
+    return build(Config, _over(tree, parse(Config, overrides, ALIASES)), aliases=ALIASES)
 
 
-def _small(triples: int) -> Tree:
-    """The settings for a small graph: sizes/small.toml, a batch that it can fill, and no fewer steps than it takes."""
-    tree = _whole(_line("graphs/sizes/small"))
-    sampling, training = tree["sampling"], tree["training"]
-    sampling["batch_size"] = min(sampling["batch_size"], 2 * triples)
+def user_settings(recipe: str) -> Tree:
+    """What the files of a recipe say that do not come with the package."""
+    return _user_tree(_chain(recipe))
+
+
+def _user_tree(chain: list[_Recipe]) -> Tree:
+    own: list[Tree] = [part.tree for part in reversed(chain) if not part.packaged]
+    return reduce(_over, own, Tree())
+
+
+def _graph_settings(
+    chain: list[_Recipe], benchmark: str | None, triples: int | None, overrides: Mapping[str, Any]
+) -> tuple[str | None, Tree]:
+    """The settings of the whole chain for one graph, the nearest recipe's over those that it extends."""
+    if benchmark is not None:
+        layers = [part.graphs[benchmark.lower()] for part in reversed(chain) if benchmark.lower() in part.graphs]
+        return (benchmark, reduce(_over, layers)) if layers else (None, {})
+    if triples is None or not 0 < triples < SMALL:
+        return None, {}
+    small: list[Tree] = [part.graphs["small"] for part in reversed(chain) if "small" in part.graphs]
+    tree = reduce(_over, small, Tree())
+    if not tree:
+        return None, {}
+    sampling, training = dict(tree.get("sampling", {})), dict(tree.get("training", {}))
+    backbones = [overrides.get("model.encoder.backbone")]
+    backbones += [part.tree.get("model", {}).get("encoder", {}).get("backbone") for part in chain]
+    if next(filter(None, backbones), "minilm") != "minilm":
+        training.pop("learning_rate", None)  # it is MiniLM's: a larger backbone wants a lower one
+    sampling["batch_size"] = min(sampling["batch_size"], 2 * triples)  # what the graph can fill
     epochs = math.ceil(LEAST_STEPS / max(1, triples // sampling["batch_size"]))
     training["epochs"] = max(training["epochs"], float(epochs))
-    return tree
+    return "small", {**tree, "sampling": sampling, "training": training}
 
 
-def own_settings(recipe: str) -> Tree:
-    """What the files of a recipe say that do not come with the package."""
-    trees = [tree for path, tree in reversed(_line(recipe)) if not path.is_relative_to(FOLDER.resolve())]
-    return reduce(_over, trees, {})
-
-
-def _line(name: str) -> list[tuple[Path, Tree]]:
-    """A recipe and those it extends, each with what it says itself."""
-    line: list[tuple[Path, Tree]] = []
+def _chain(name: str) -> list[_Recipe]:
+    """A recipe and those it extends, nearest first."""
+    chain: list[_Recipe] = []
     base: str | None = name
     near = Path()
     while base is not None:
         path = _find(base, near)
-        if path in (seen for seen, _ in line):
+        if path in (part.path for part in chain):
             raise SatkgcError("a recipe extends itself", where=path, remedy="break the circle")
         try:
             tree = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SatkgcError(f"not a TOML file: {error}", where=path) from error
         base, near = tree.pop("extends", None), path.parent
-        check(Config, tree, where=path)  # so that a mistake is told with the file that has it
-        line.append((path, tree))
-    return line
+        graphs = tree.pop("graph", {})
+        for part in (tree, *graphs.values()):
+            build(Config, part, where=path, aliases=ALIASES)  # so that a mistake is told with the file that has it
+        chain.append(_Recipe(path, tree, {graph.lower(): part for graph, part in graphs.items()}))
+    return chain
 
 
-def _whole(line: list[tuple[Path, Tree]]) -> Tree:
-    """The settings of a line of recipes, the first over the next."""
-    return reduce(_over, (tree for _, tree in reversed(line)))
-
-
-def _over(below: Tree, above: Tree) -> Tree:
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     """Both as one, as `merge` does it; epochs above take the place of steps below."""
     length: Tree = {"training": {"steps": None}} if "epochs" in above.get("training", {}) else {}
     return merge(merge(below, length), above)

@@ -1,4 +1,4 @@
-"""All that a run is made of at one moment, to tensors and back."""
+"""All that a run is made of at one moment, to tensors and back: weights, optimizer, progress."""
 
 from __future__ import annotations
 
@@ -10,44 +10,34 @@ import torch
 from torch import Tensor, nn
 
 from satkgc.errors import SatkgcError
-from satkgc.models.text import Objective, Towers
-from satkgc.training.averaging import Average
+from satkgc.models import Model
 from satkgc.training.config import TrainingConfig
-from satkgc.training.optimizer import make_optimizer
 
 
 @dataclass
 class State:
     """Weights, optimizer, how far the run is and what was best. Random numbers come from the step and need no state."""
 
-    towers: Towers
-    objective: Objective
+    model: Model
     config: TrainingConfig
     step: int = 0  # steps done
     seconds: float = 0.0  # spent on them, over all processes
     best: dict[str, Any] | None = None  # {"step", "mrr"} of the best validation
     validated: int = 0  # the step of the last one
     optimizer: torch.optim.AdamW = field(init=False)
-    average: Average = field(init=False)
 
     def __post_init__(self) -> None:
-        self.optimizer = make_optimizer(self.towers, self.objective, self.config)
-        self.average = Average(self.parameters, self.config.average)
+        self.optimizer = make_optimizer(self.model, self.config)
 
     @property
     def named(self) -> dict[str, nn.Parameter]:
         """Every parameter once, tied ones by their first name."""
-        modules = {"towers": self.towers, "objective": self.objective}
-        return {f"{at}.{name}": p for at, module in modules.items() for name, p in module.named_parameters()}
+        return dict(self.model.named_parameters())
 
     @property
     def parameters(self) -> list[nn.Parameter]:
         """Those that are trained."""
-        return [p for p in self.named.values() if p.requires_grad]
-
-    @property
-    def _trained(self) -> list[str]:
-        return [name for name, p in self.named.items() if p.requires_grad]
+        return [p for p in self.model.parameters() if p.requires_grad]
 
     @property
     def best_name(self) -> str | None:
@@ -65,10 +55,7 @@ class State:
             for name, parameter in self.named.items()
             for key, value in self.optimizer.state.get(parameter, {}).items()
         }
-        parts = {"weights": self.weights(), "optimizer": moments}
-        if self.average.values:
-            parts["average"] = dict(zip(self._trained, self.average.values, strict=True))
-        return parts
+        return {"weights": self.weights(), "optimizer": moments}
 
     def facts(self) -> dict[str, Any]:
         """The rest."""
@@ -92,7 +79,38 @@ class State:
         for key, value in tensors["optimizer"].items():
             name, moment = key.rsplit("/", 1)
             self.optimizer.state[named[name]][moment] = value.to(named[name].device)
-        for name, value in zip(self._trained, self.average.values, strict=False):
-            value.copy_(tensors["average"][name])
         self.step, self.seconds, self.best = facts["step"], facts["seconds"], facts["best"]
-        self.validated = facts.get("validated", self.step)  # earlier versions validated before they saved
+        self.validated = facts["validated"]
+
+
+def make_optimizer(model: Model, config: TrainingConfig) -> torch.optim.AdamW:
+    """Fused AdamW over two groups: weight matrices, which decay; biases, norms and single numbers, which do not."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in trained if p.ndim >= 2]},
+        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
+
+
+def schedule(step: int, steps: int, warmup: int) -> float:
+    """The share of its peak that the learning rate has at a step, counted from 0: up over the warm-up, then down.
+
+    The warm-up is at most a tenth of the run. The last step still moves, by the last notch above zero.
+    """
+    warmup = min(warmup, steps // 10)
+    if step < warmup:
+        return (step + 1) / warmup
+    return (steps - step) / (steps - warmup)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give every group this rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def clip(parameters: list[nn.Parameter], limit: float) -> Tensor:
+    """Scale the gradients down to a norm of `limit` where it is larger; return the norm before."""
+    return nn.utils.clip_grad_norm_(parameters, limit)

@@ -35,7 +35,7 @@ def zstd(data: bytes) -> bytes:
 
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Import a source through the command line and give back the message, with the room's path cut off."""
+    """Import a source through the command line and give back the message, with the folder's path cut off."""
     monkeypatch.setenv("COLUMNS", "400")
 
     def run(source: str, *flags: str) -> str:
@@ -55,10 +55,10 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-def write(room: Path, files: dict[str, bytes]) -> str:
-    (room / "g").mkdir()
+def write(folder: Path, files: dict[str, bytes]) -> str:
+    (folder / "g").mkdir()
     for name, content in files.items():
-        (room / "g" / name).write_bytes(content)
+        (folder / "g" / name).write_bytes(content)
     return "g"
 
 

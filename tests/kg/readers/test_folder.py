@@ -13,7 +13,7 @@ import pytest
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.readers import ReadOptions, read
+from satkgc.kg.readers import ReadOptions, read_graph
 
 FILES = {
     "train.tsv": "a\tr\tb\nb\tr\tc\n",
@@ -30,7 +30,7 @@ def folder(tmp_path: Path):  # type: ignore[no-untyped-def]
         for name, text in {**FILES, **changed}.items():
             if text is not None:
                 (tmp_path / name).write_text(text, newline="")
-        return read(tmp_path, ReadOptions(**options))  # type: ignore[arg-type]
+        return read_graph(tmp_path, ReadOptions(**options))  # type: ignore[arg-type]
 
     return run
 
@@ -115,7 +115,7 @@ def test_the_shallowest_graph_of_an_archive_is_taken(tmp_path: Path) -> None:
         archive.writestr("x/deep/train.tsv", "p\tq\tr\n")
         for name, text in FILES.items():
             archive.writestr(f"x/{name}", text)
-    graph = read(tmp_path / "My.Graph.zip")
+    graph = read_graph(tmp_path / "My.Graph.zip")
     assert graph.name == "My.Graph"
     assert forms.said(graph).entities["a"] == ("Ann", "one")
     assert len(graph.test) == 1
@@ -135,7 +135,7 @@ def test_of_a_file_that_an_archive_holds_twice_the_last_counts(tmp_path: Path, n
                 member = tarfile.TarInfo(file)
                 member.size = len(text)
                 packed.addfile(member, io.BytesIO(text.encode()))
-    assert forms.said(read(tmp_path / name)).splits == {
+    assert forms.said(read_graph(tmp_path / name)).splits == {
         "train": [("a", "r", "b"), ("b", "r", "c")],
         "valid": [("c", "r", "a")],
         "test": [("a", "r", "c")],

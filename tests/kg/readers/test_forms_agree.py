@@ -10,22 +10,24 @@ import networkx as nx
 import numpy as np
 from hypothesis import given, settings
 
-from satkgc.kg.inspect import inspect
-from satkgc.kg.readers import ReadOptions, read
+from satkgc.kg import inspect_graph
+from satkgc.kg.readers import ReadOptions, read_graph
 
 
 @settings(max_examples=15)
 @given(forms.sources())
 def test_folders_archives_and_tables_say_what_was_written(source: forms.Source) -> None:
     with tempfile.TemporaryDirectory() as place:
-        room = Path(place)
-        graphs = [read(forms.folder(source, room / "folder"), ReadOptions(split="none"))]
-        graphs += [read(forms.tar(source, room / f"g.tar.{kind}"), ReadOptions(split="none")) for kind in ("gz", "xz")]
-        graphs.append(read(forms.zipped(source, room / "g.zip"), ReadOptions(split="none")))
+        folder = Path(place)
+        graphs = [read_graph(forms.folder(source, folder / "folder"), ReadOptions(split="none"))]
+        graphs += [
+            read_graph(forms.tar(source, folder / f"g.tar.{kind}"), ReadOptions(split="none")) for kind in ("gz", "xz")
+        ]
+        graphs.append(read_graph(forms.zipped(source, folder / "g.zip"), ReadOptions(split="none")))
         for ending in ("csv", "tsv", "parquet"):
-            paths = forms.tables(source, room, ending)
+            paths = forms.tables(source, folder, ending)
             options = ReadOptions(split="none", entities=paths["entities"], relations=paths["relations"])
-            graphs.append(read(paths["triples"], options))
+            graphs.append(read_graph(paths["triples"], options))
         for graph in graphs:
             assert forms.said(graph) == source
 
@@ -35,7 +37,7 @@ def test_folders_archives_and_tables_say_what_was_written(source: forms.Source) 
 def test_every_form_of_rdf_says_what_was_written(source: forms.Source) -> None:
     with tempfile.TemporaryDirectory() as place:
         for path in forms.rdf_files(source, Path(place)):
-            graph = forms.said(read(path, ReadOptions(split="none")))
+            graph = forms.said(read_graph(path, ReadOptions(split="none")))
             assert set(graph.splits["train"]) == set(source.triples), path.name
             assert graph.entities == source.entities, path.name
             assert graph.relations == source.relations, path.name
@@ -58,12 +60,14 @@ def test_figures_of_tsv_parquet_and_n_triples_are_those_of_networkx(tmp_path: Pa
     (tmp_path / "g.nt").write_text(forms.nt(source))
     paths = forms.tables(source, tmp_path, "parquet")
     graphs = [
-        read(forms.folder(source, tmp_path / "folder"), ReadOptions(split="none")),
-        read(paths["triples"], ReadOptions(split="none", entities=paths["entities"], relations=paths["relations"])),
-        read(tmp_path / "g.nt", ReadOptions(split="none")),
+        read_graph(forms.folder(source, tmp_path / "folder"), ReadOptions(split="none")),
+        read_graph(
+            paths["triples"], ReadOptions(split="none", entities=paths["entities"], relations=paths["relations"])
+        ),
+        read_graph(tmp_path / "g.nt", ReadOptions(split="none")),
     ]
     for graph in graphs:
-        assert {key: value for key, value in inspect(graph).items() if key in expected} == expected
+        assert {key: value for key, value in inspect_graph(graph).items() if key in expected} == expected
 
 
 def test_a_split_does_not_depend_on_the_form(tmp_path: Path) -> None:
@@ -73,7 +77,7 @@ def test_a_split_does_not_depend_on_the_form(tmp_path: Path) -> None:
     )
     source.relations = {f"http://r/{i}": f"r {i}" for i in range(3)}
     (tmp_path / "g.nt").write_text(forms.nt(source))
-    graphs = [forms.said(read(path)) for path in (forms.folder(source, tmp_path / "folder"), tmp_path / "g.nt")]
+    graphs = [forms.said(read_graph(path)) for path in (forms.folder(source, tmp_path / "folder"), tmp_path / "g.nt")]
     assert graphs[0].splits["test"]
     for split in ("train", "valid", "test"):
         assert set(graphs[0].splits[split]) == set(graphs[1].splits[split])

@@ -1,15 +1,19 @@
-"""What RDF statements become."""
+"""What RDF statements become, which named graphs are read, and XML entities that grow."""
 
 from __future__ import annotations
 
+import io
 import logging
 from pathlib import Path
 
 import forms
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from satkgc.errors import SatkgcError
-from satkgc.kg.readers import ReadOptions, rdf, read
+from satkgc.kg.readers import ReadOptions, rdf, read_graph
+from satkgc.kg.readers.rdf import LONGEST_ENTITY, XmlEntityGuard
 
 PREFIXES = """@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix schema: <http://schema.org/> .
@@ -25,7 +29,7 @@ def turtle(tmp_path: Path):  # type: ignore[no-untyped-def]
 
     def run(text: str, **options: object) -> forms.Source:
         (tmp_path / "g.ttl").write_text(PREFIXES + text)
-        return forms.said(read(tmp_path / "g.ttl", ReadOptions(split="none", **options)))  # type: ignore[arg-type]
+        return forms.said(read_graph(tmp_path / "g.ttl", ReadOptions(split="none", **options)))  # type: ignore[arg-type]
 
     return run
 
@@ -79,7 +83,7 @@ def test_what_is_no_language_is_refused(language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("languages", "text", "told"),
+    ("languages", "text", "languages_there"),
     [
         ("it,es", ':a rdfs:label "A"@de, "B"@en-GB ; rdfs:comment "C"@de, "D"', "2 de, 1 en-gb, 1 without a language"),
         ("en", ':a rdfs:label "A"@de', "1 de"),
@@ -91,10 +95,14 @@ def test_what_is_no_language_is_refused(language: str) -> None:
         (",it", ':a rdfs:label "A"', None),
     ],
 )
-def test_languages_that_no_text_has_are_told(turtle, caplog, languages: str, text: str, told: str | None) -> None:  # type: ignore[no-untyped-def]
+def test_languages_that_no_text_has_are_told(
+    turtle, caplog, languages: str, text: str, languages_there: str | None
+) -> None:  # type: ignore[no-untyped-def]
     turtle(f"{text} .", languages=languages)
-    wanted = languages.replace(",", ", ")
-    assert caplog.messages == ([f"g: no name or description is in {wanted}; there are {told}"] if told else [])
+    chosen = languages.replace(",", ", ")
+    assert caplog.messages == (
+        [f"g: no name or description is in {chosen}; there are {languages_there}"] if languages_there else []
+    )
 
 
 def test_the_language_comes_before_the_predicate(turtle) -> None:  # type: ignore[no-untyped-def]
@@ -153,7 +161,7 @@ def test_named_graphs_are_one_and_repeats_are_dropped(tmp_path: Path, caplog: py
         "".join(f"<http://e/a> <http://e/r> <http://e/b> <http://g/{i}> .\n" for i in range(3))
     )
     with caplog.at_level(logging.WARNING):
-        graph = read(tmp_path / "g.nq", ReadOptions(split="none"))
+        graph = read_graph(tmp_path / "g.nq", ReadOptions(split="none"))
     assert graph.train.tolist() == [[0, 0, 1]]
     assert "2 duplicate triples dropped from train" in caplog.text
 
@@ -166,11 +174,77 @@ def test_short_xml_entities_are_fine(tmp_path: Path) -> None:
     xml = forms.rdf_xml(forms.Source({"train": [("http://e/a", "http://r/r", "http://e/b")]}, {}))
     declared = '<!DOCTYPE rdf:RDF [<!ENTITY e "http://e/"><!ENTITY amp2 "&#38;">]>\n'
     (tmp_path / "g.owl").write_text(declared + xml.replace("http://e/", "&e;"))
-    assert read(tmp_path / "g.owl").entities.ids.to_pylist() == ["http://e/a", "http://e/b"]
+    assert read_graph(tmp_path / "g.owl").entities.ids.to_pylist() == ["http://e/a", "http://e/b"]
 
 
 def test_without_pyoxigraph_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "g.nt").write_text("")
     monkeypatch.setattr(rdf, "find_spec", lambda name: None)
     with pytest.raises(SatkgcError, match=r"pip install 'satkgc\[rdf\]'"):
-        read(tmp_path / "g.nt")
+        read_graph(tmp_path / "g.nt")
+
+
+TRIG = """@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :a :plain :b .
+:objects { :a :made :b . :a rdfs:label "A" } :people { :b :knows :c . :b rdfs:label "B" } _:x { :a :blank :b }
+"""
+
+
+def test_named_graphs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "g.trig").write_text(TRIG)
+
+    def relations(**options: object) -> list[str]:
+        graph = read_graph(tmp_path / "g.trig", ReadOptions(split="none", **options))  # type: ignore[arg-type]
+        return [id.removeprefix("http://e/") for id in graph.relations.ids.to_pylist()]
+
+    assert relations() == ["plain", "made", "knows", "blank"]
+    assert caplog.messages == []
+    assert relations(graphs="http://e/people") == ["knows"]
+    assert caplog.messages == [f"{tmp_path / 'g.trig'}: left out: 4 statements of other graphs"]
+    assert relations(graphs=["http://e/people", "http://e/objects"]) == ["made", "knows"]
+    graph = read_graph(tmp_path / "g.trig", ReadOptions(split="none", graphs="http://e/people"))
+    assert forms.said(graph).entities == {"http://e/b": ("B", ""), "http://e/c": ("c", "")}
+
+
+def test_a_graph_without_a_statement_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "g.trig").write_text(TRIG)
+    with pytest.raises(SatkgcError, match="in the graph http://e/object; did you mean http://e/objects"):
+        read_graph(tmp_path / "g.trig", ReadOptions(graphs=("http://e/people", "http://e/object")))
+    (tmp_path / "g.nt").write_text(forms.nt(forms.Source({"train": [("http://e/a", "http://e/r", "http://e/b")]}, {})))
+    with pytest.raises(SatkgcError, match=r"g\.nt: no statement is in the graph http://e/g; it has 0 named graphs"):
+        read_graph(tmp_path / "g.nt", ReadOptions(graphs=("http://e/g",)))
+
+
+sizes = st.lists(st.integers(1, 60), min_size=1, max_size=20)
+
+
+def pass_through(data: bytes, sizes: list[int]) -> bytes:
+    guarded, out, turn = XmlEntityGuard(io.BytesIO(data), "g.rdf"), b"", 0
+    while part := guarded.read(sizes[turn % len(sizes)]):
+        out += part
+        turn += 1
+    return out
+
+
+@given(sizes, st.integers(0, 40))
+def test_harmless_bytes_pass_unchanged(sizes: list[int], gap: int) -> None:
+    declared = b"<!ENTITY owl \"http://owl#\"> <!ENTITY\n% p 'x &lt; &#38; 5%'><!ENTITY ext SYSTEM 'file'>"
+    data = b"<!" * gap + declared + b"<a>&owl; <!ENT &x;</a><!ENTIT"
+    assert pass_through(data, sizes) == data
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        b'<!ENTITY b "&a;&a;">',
+        b"<!ENTITY  b\t'x &a;'>",
+        b'<!ENTITY % b "%a;">',
+        b'<!ENTITY b "' + b"x" * (LONGEST_ENTITY + 1) + b'">',
+        b'<!ENTITY b "' + b"x" * 1200,
+        b"<!ENTITY " + b"x" * 1200,
+    ],
+)
+@given(sizes=sizes, gap=st.integers(0, 40))
+def test_growing_entities_are_refused_before_they_are_passed_on(declaration: bytes, sizes: list[int], gap: int) -> None:
+    data = b"<" * gap + b'<!ENTITY a "ha">' + declaration + b"<a>&b;</a>"
+    with pytest.raises(SatkgcError, match="an XML entity is long or made of other entities"):
+        pass_through(data, sizes)

@@ -12,7 +12,7 @@ import pytest
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.readers import ReadOptions, read
+from satkgc.kg.readers import ReadOptions, read_graph
 
 EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
 
@@ -48,7 +48,7 @@ def test_columns(tmp_path: Path, name: str, text: str, options: dict[str, str]) 
     (tmp_path / name).write_bytes(text.encode())
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
     for file in (name, f"{name}.gz"):
-        graph = read(tmp_path / file, ReadOptions(split="none", **options))  # type: ignore[arg-type]
+        graph = read_graph(tmp_path / file, ReadOptions(split="none", **options))  # type: ignore[arg-type]
         assert forms.said(graph).splits["train"] == EXPECTED
         assert graph.name == "t"
 
@@ -56,8 +56,8 @@ def test_columns(tmp_path: Path, name: str, text: str, options: dict[str, str]) 
 def test_quotes_mean_something_in_csv_only(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('"a, ""x""",r,"b\nc"\n')
     (tmp_path / "t.tsv").write_text('"a"\tr\tb"\n')
-    assert forms.said(read(tmp_path / "t.csv")).splits["train"] == [('a, "x"', "r", "b\nc")]
-    assert forms.said(read(tmp_path / "t.tsv")).splits["train"] == [('"a"', "r", 'b"')]
+    assert forms.said(read_graph(tmp_path / "t.csv")).splits["train"] == [('a, "x"', "r", "b\nc")]
+    assert forms.said(read_graph(tmp_path / "t.tsv")).splits["train"] == [('"a"', "r", 'b"')]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -71,7 +71,7 @@ def test_a_split_column(tmp_path: Path, ending: str) -> None:
         path.write_text(
             "head,relation,tail,fold\n" + "".join(f"{','.join(row)}\n" for row in zip(*columns.values(), strict=True))
         )
-    graph = read(path, ReadOptions(split_column="fold"))
+    graph = read_graph(path, ReadOptions(split_column="fold"))
     assert [len(split) for split in (graph.train, graph.valid, graph.test)] == [2, 2, 1]
 
 
@@ -85,7 +85,7 @@ def test_other_types_of_parquet_columns(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "t.parquet")
-    assert forms.said(read(tmp_path / "t.parquet")).splits["train"] == [("a", "r", "7"), ("b", "r", "8")]
+    assert forms.said(read_graph(tmp_path / "t.parquet")).splits["train"] == [("a", "r", "7"), ("b", "r", "8")]
 
 
 def test_texts_beside_the_triples(tmp_path: Path) -> None:
@@ -97,10 +97,10 @@ def test_texts_beside_the_triples(tmp_path: Path) -> None:
         tmp_path / "e.parquet",
     )
     named = ReadOptions(entities=tmp_path / "e.csv", relations=tmp_path / "r.tsv", id="key", description="about")
-    graph = forms.said(read(tmp_path / "t.csv", named))
+    graph = forms.said(read_graph(tmp_path / "t.csv", named))
     assert graph.entities == {"a": ("Ann", "one, two"), "b": ("b", "two"), "c": ("Cy", ""), "d": ("Dee", "")}
     assert graph.relations == {"r": "knows"}
-    guessed = forms.said(read(tmp_path / "t.csv", ReadOptions(entities=tmp_path / "e.parquet")))
+    guessed = forms.said(read_graph(tmp_path / "t.csv", ReadOptions(entities=tmp_path / "e.parquet")))
     assert guessed.entities == {"a": ("Ann", "x"), "b": ("b", "y"), "c": ("Cy", "")}
 
 
@@ -110,14 +110,14 @@ def test_texts_beside_the_triples(tmp_path: Path) -> None:
 def test_nodes_of_neo4j(tmp_path: Path, header: str) -> None:
     (tmp_path / "t.csv").write_text(":START_ID,:TYPE,:END_ID\n1,r,2\n")
     (tmp_path / "e.csv").write_text(f"{header}\n1,Vase,The Portland Vase\n2,Person,Josiah Wedgwood\n")
-    graph = forms.said(read(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
+    graph = forms.said(read_graph(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
     assert graph.entities == {"1": ("The Portland Vase", ""), "2": ("Josiah Wedgwood", "")}
 
 
 def test_kinds_of_nodes_are_not_their_names(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("_start,_end,_type\na_b,c,r\n")
     (tmp_path / "e.csv").write_text("nodeId:ID,born:int,:LABEL\na_b,1900,Person\nc,1901,Person\n")
-    graph = forms.said(read(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
+    graph = forms.said(read_graph(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
     assert graph.entities == {"a_b": ("a b", ""), "c": ("c", "")}
 
 
@@ -131,7 +131,7 @@ def test_nodes_and_edges_in_one_table(tmp_path: Path, ending: str) -> None:
         pq.write_table(pa.table(cells, names=names), path)
     else:
         path.write_text("".join(f"{','.join(row)}\n" for row in [names, *rows]))
-    graph = forms.said(read(path, ReadOptions(split="none")))
+    graph = forms.said(read_graph(path, ReadOptions(split="none")))
     assert graph.splits["train"] == [("2", "MADE", "1")]
     assert graph.entities == {"1": ("Vase", ""), "2": ("Ann", "")}
 
@@ -139,25 +139,25 @@ def test_nodes_and_edges_in_one_table(tmp_path: Path, ending: str) -> None:
 def test_only_an_unknown_id_is_taken_by_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "t.csv").write_text("head,relation,tail\na,r,b\n")
     (tmp_path / "e.csv").write_text("description,key,kind,name\none,a,x,Ann\ntwo,b,y,Bob\n")
-    graph = forms.said(read(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
+    graph = forms.said(read_graph(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
     assert graph.entities == {"a": ("Ann", "one"), "b": ("Bob", "two")}
     assert caplog.messages == [f"{tmp_path / 'e.csv'}: columns taken by position: 'key' as id"]
     options = ReadOptions(split="none", entities=tmp_path / "e.tsv", label="2")
     (tmp_path / "e.tsv").write_text("a\tx\tAnn\nb\ty\tBob\n")
-    assert forms.said(read(tmp_path / "t.csv", options)).entities == {"a": ("Ann", ""), "b": ("Bob", "")}
+    assert forms.said(read_graph(tmp_path / "t.csv", options)).entities == {"a": ("Ann", ""), "b": ("Bob", "")}
 
 
 def test_columns_taken_by_position_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "t.csv").write_text("drug,effect,disease\na,r,b\n")
-    read(tmp_path / "t.csv", ReadOptions(split="none"))
-    told = "columns taken by position: 'drug' as head, 'effect' as relation, 'disease' as tail"
-    assert caplog.messages == [f"{tmp_path / 't.csv'}: {told}; its first row counts as data"]
+    read_graph(tmp_path / "t.csv", ReadOptions(split="none"))
+    message = "columns taken by position: 'drug' as head, 'effect' as relation, 'disease' as tail"
+    assert caplog.messages == [f"{tmp_path / 't.csv'}: {message}; its first row counts as data"]
     caplog.clear()
     pq.write_table(pa.table({"drug": ["a"], "effect": ["r"], "disease": ["b"]}), tmp_path / "t.parquet")
-    read(tmp_path / "t.parquet", ReadOptions(split="none"))
-    assert caplog.messages == [f"{tmp_path / 't.parquet'}: {told}"]
+    read_graph(tmp_path / "t.parquet", ReadOptions(split="none"))
+    assert caplog.messages == [f"{tmp_path / 't.parquet'}: {message}"]
     caplog.clear()
-    read(tmp_path / "t.csv", ReadOptions(split="none", head="0", relation="1", tail="2"))  # as was asked for
+    read_graph(tmp_path / "t.csv", ReadOptions(split="none", head="0", relation="1", tail="2"))  # as was asked for
     assert caplog.messages == []
 
 
@@ -167,15 +167,15 @@ def test_a_relation_in_the_middle_is_a_header_whatever_the_ends_are_called(tmp_p
     with pytest.raises(
         SatkgcError, match=r"which column is the head\?; name it \(--head NAME\); it has the columns 'film'"
     ):
-        read(tmp_path / "t.csv", ReadOptions(split="none"))
-    kg = read(tmp_path / "t.csv", ReadOptions(split="none", head="0", tail="2"))
+        read_graph(tmp_path / "t.csv", ReadOptions(split="none"))
+    kg = read_graph(tmp_path / "t.csv", ReadOptions(split="none", head="0", tail="2"))
     assert forms.said(kg).splits["train"] == [("a", "r", "b")]
 
 
 def test_a_listing_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("entity\tisa\ta\n")
     (tmp_path / "e.tsv").write_text("entity\tan entity\tEntity\na\tAnn\t\n")  # the first id is a usual column name
-    graph = forms.said(read(tmp_path / "t.tsv", ReadOptions(entities=tmp_path / "e.tsv")))
+    graph = forms.said(read_graph(tmp_path / "t.tsv", ReadOptions(entities=tmp_path / "e.tsv")))
     assert graph.entities == {"entity": ("an entity", "Entity"), "a": ("Ann", "")}
 
 
@@ -187,48 +187,48 @@ def test_positions_may_be_numbers(tmp_path: Path) -> None:
 
 def test_numbers_in_the_first_row_are_not_the_positions_asked_for(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("5\t7\t1\n1\t2\t0\n2\t0\t0\n")  # head, tail, relation
-    kg = read(tmp_path / "t.tsv", ReadOptions(head="0", tail="1", relation="2", split="none"))
+    kg = read_graph(tmp_path / "t.tsv", ReadOptions(head="0", tail="1", relation="2", split="none"))
     assert forms.said(kg).splits["train"] == [("5", "1", "7"), ("1", "0", "2"), ("2", "0", "0")]
     (tmp_path / "u.tsv").write_text("a\tr\tb\t1\nb\tr\tc\t2\n")
-    kg = read(tmp_path / "u.tsv", ReadOptions(head="0", relation="1", tail="2", split="none"))
+    kg = read_graph(tmp_path / "u.tsv", ReadOptions(head="0", relation="1", tail="2", split="none"))
     assert forms.said(kg).splits["train"] == EXPECTED
 
 
 def test_ids_of_two_groups_of_neo4j_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "t.csv").write_text(":START_ID(Person),:END_ID(Film),:TYPE\n1,1,acted\n2,1,acted\n")
-    assert read(tmp_path / "t.csv", ReadOptions(split="none")).num_entities == 2
+    assert read_graph(tmp_path / "t.csv", ReadOptions(split="none")).num_entities == 2
     assert "ids of (Person) and (Film) that are the same become one entity" in caplog.text
     caplog.clear()
     (tmp_path / "u.csv").write_text(":START_ID(Person),:END_ID(Person),:TYPE\n1,2,knows\n")
-    read(tmp_path / "u.csv", ReadOptions(split="none"))
+    read_graph(tmp_path / "u.csv", ReadOptions(split="none"))
     assert "become one entity" not in caplog.text
 
 
 def test_tables_beside_it_may_be_given_as_text(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("a\tr\tb\n")
     (tmp_path / "e.tsv").write_text("id\tname\tdescription\na\tAnn\tx\nb\tBob\ty\n")
-    kg = read(tmp_path / "t.tsv", ReadOptions(entities=str(tmp_path / "e.tsv"), split="none"))  # type: ignore[arg-type]
+    kg = read_graph(tmp_path / "t.tsv", ReadOptions(entities=str(tmp_path / "e.tsv"), split="none"))  # type: ignore[arg-type]
     assert kg.entities.names.to_pylist() == ["Ann", "Bob"]
 
 
 def test_a_curie_is_no_header(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("ex:id\trdf:type\tex:label\n")
-    assert forms.said(read(tmp_path / "t.tsv")).splits["train"] == [("ex:id", "rdf:type", "ex:label")]
+    assert forms.said(read_graph(tmp_path / "t.tsv")).splits["train"] == [("ex:id", "rdf:type", "ex:label")]
 
 
 def test_ids_that_look_alike_and_those_not_listed_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = ["a,r,b", '" a ",r,b', "Göteborg,r,b", "Go\u0308teborg,r,b"]
     (tmp_path / "t.csv").write_text("\n".join(["head,relation,tail", *rows, rows[0]]) + "\n", encoding="utf-8")
-    graph = read(tmp_path / "t.csv", ReadOptions(split="none"))
+    graph = read_graph(tmp_path / "t.csv", ReadOptions(split="none"))
     assert graph.num_entities == 5  # nothing is put right behind the user's back
     assert "2 groups of several entity ids that look the same, such as 'a' and ' a '" in caplog.text
     assert "1 duplicate triple dropped" in caplog.text
     caplog.clear()
     (tmp_path / "e.csv").write_text("id,name,description\na,A,x\nb,B,y\nGöteborg,G,z\n", encoding="utf-8")
     options = ReadOptions(split="none", entities=tmp_path / "e.csv", unlisted="add", textless="allow")
-    assert read(tmp_path / "t.csv", options).num_entities == 5
+    assert read_graph(tmp_path / "t.csv", options).num_entities == 5
     assert "2 entity ids taken in that the listing does not have, such as ' a '" in caplog.text
     caplog.clear()
     (tmp_path / "fine.csv").write_text("head,relation,tail\na,r,b\nb,r,c\n")
-    read(tmp_path / "fine.csv", ReadOptions(split="none"))
+    read_graph(tmp_path / "fine.csv", ReadOptions(split="none"))
     assert caplog.text == ""

@@ -8,15 +8,14 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.options import ReadOptions
 
-__all__ = ["ReadOptions", "read"]
+__all__ = ["ARCHIVE_SUFFIXES", "ReadOptions", "read_graph"]
 
-ARCHIVES = (".tar.xz", ".tar.gz", ".tgz", ".tar.bz2", ".tar", ".zip")
-TABLES = (".csv", ".tsv", ".parquet")
-RDF = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl", ".jsonld", ".json")
-COMPRESSED = (".gz", ".zst")
+ARCHIVE_SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".tar.bz2", ".tar", ".zip")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+RDF_SUFFIXES = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl", ".jsonld", ".json")
 
 
-def read(source: Path, options: ReadOptions | None = None) -> KnowledgeGraph:
+def read_graph(source: Path, options: ReadOptions | None = None) -> KnowledgeGraph:
     """Read a folder, an archive of one, a table of triples or an RDF file into a graph."""
     source, options = Path(source), options or ReadOptions()
     if not source.exists():
@@ -28,21 +27,24 @@ def read(source: Path, options: ReadOptions | None = None) -> KnowledgeGraph:
         from satkgc.kg.readers import folder
 
         return folder.read(source, options)
-    if name.endswith(ARCHIVES):
-        from satkgc.kg.readers import archive
+    if name.endswith(ARCHIVE_SUFFIXES):
+        from satkgc.kg.readers import folder
 
-        return archive.read(source, options)
+        return folder.read_archive(source, options)
     plain = name.removesuffix(".gz").removesuffix(".zst")
-    if plain.endswith(TABLES) and not (plain != name and plain.endswith(".parquet")):  # it packs its own columns
+    if plain.endswith(TABLE_SUFFIXES) and not (
+        plain != name and plain.endswith(".parquet")
+    ):  # it packs its own columns
         from satkgc.kg.readers import table
 
         return table.read(source, options)
-    if plain.endswith(RDF):
+    if plain.endswith(RDF_SUFFIXES):
         from satkgc.kg.readers import rdf
 
         return rdf.read(source, options)
+    plain_endings, packed_endings = " ".join(TABLE_SUFFIXES + RDF_SUFFIXES), " ".join(ARCHIVE_SUFFIXES)
     raise SatkgcError(
         "this kind of file is not known",
         where=source,
-        remedy=f"give a folder, or a file that ends in {' '.join(TABLES + RDF)} (also .gz, .zst) {' '.join(ARCHIVES)}",
+        remedy=f"give a folder, or a file that ends in {plain_endings} (also .gz, .zst) {packed_endings}",
     )

@@ -13,14 +13,12 @@ import pyarrow.compute as pc
 
 from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
-from satkgc.kg.distinct import distinct
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.leaks import warn_of_leaks
-from satkgc.kg.readers.options import ReadOptions
-from satkgc.kg.readers.readable import readable, readable_names
-from satkgc.kg.readers.without import to_leave_out
+from satkgc.kg.inspect import warn_of_leaks
+from satkgc.kg.kernels import drop_duplicates
+from satkgc.kg.readers.options import ReadOptions, excluded_relations
 from satkgc.kg.split import split_graph
-from satkgc.kg.vocabulary import Vocabulary
+from satkgc.kg.vocabulary import Vocabulary, name_from_id, names_from_ids
 
 log = logging.getLogger("satkgc.kg")
 
@@ -57,8 +55,8 @@ def assemble(
     held_out: Mapping[str, tuple[pa.ChunkedArray, Where]] | None = None,
 ) -> KnowledgeGraph:
     """Check everything, number entities and relations (as listed, else in order of appearance), drop duplicates."""
-    if options.without:
-        splits, relations = _leave_out(splits, relations, options)
+    if options.exclude:
+        splits, relations = _exclude(splits, relations, options)
     for triples in splits.values():
         for column, what in ((triples.head, "head"), (triples.relation, "relation"), (triples.tail, "tail")):
             _refuse_empty(column, f"the {what} of this triple", triples.where)
@@ -94,7 +92,7 @@ def finish(
     """Drop duplicates within a split, make the graph, and split it where its source does not; else look for leaks."""
     triples: dict[str, Int32] = {}
     for split, rows in splits.items():
-        triples[split] = distinct(rows, len(entities), len(relations))
+        triples[split] = drop_duplicates(rows, len(entities), len(relations))
         if dropped := len(rows) - len(triples[split]):
             log.warning("%s: %s dropped from %s", name, counted(dropped, "duplicate triple"), split)
     graph = KnowledgeGraph.from_arrays(
@@ -105,37 +103,37 @@ def finish(
     return split_graph(graph, options.split, options.valid, options.test, options.seed)
 
 
-def _leave_out(
+def _exclude(
     splits: Mapping[str, Triples], listing: Listing | None, options: ReadOptions
 ) -> tuple[dict[str, Triples], Listing | None]:
-    """The triples and the listing without the relations that are not wanted; before any check, for they may fail it."""
+    """The triples and the listing without the excluded relations; before any check, for they may fail it."""
     cells = [chunk.cast(pa.large_string()) for triples in splits.values() for chunk in triples.relation.chunks]
     counts = pc.value_counts(pa.chunked_array(cells, pa.large_string()).drop_null())
     ids = counts.field("values").to_pylist()
-    called: dict[str, str] = {}
+    listed: dict[str, str] = {}
     if listing is not None and listing.names is not None:
-        called = dict(zip(listing.ids.to_pylist(), _trimmed(listing.names).to_pylist(), strict=True))
-    names = [called.get(id) or readable(id) for id in ids]
+        listed = dict(zip(listing.ids.to_pylist(), _trimmed(listing.names).to_pylist(), strict=True))
+    names = [listed.get(id) or name_from_id(id) for id in ids]
     shown = splits["train"].where(0).rpartition(":")[0]  # the file, without a line
-    places = to_leave_out(options.without, ids, names, counts.field("counts").to_pylist(), shown)
-    unwanted = pa.array([ids[place] for place in places])
+    places = excluded_relations(options.exclude, ids, names, counts.field("counts").to_pylist(), shown)
+    excluded = pa.array([ids[place] for place in places])
 
-    def kept(ids: pa.ChunkedArray, where: Where) -> tuple[pa.ChunkedArray, Where]:
-        mask = pc.invert(pc.is_in(ids, value_set=unwanted.cast(ids.type)))
+    def keep(ids: pa.ChunkedArray, where: Where) -> tuple[pa.ChunkedArray, Where]:
+        mask = pc.invert(pc.is_in(ids, value_set=excluded.cast(ids.type)))
         rows = np.flatnonzero(mask.to_numpy())
         return mask, lambda row: where(int(rows[row]))
 
     result: dict[str, Triples] = {}
     for split, triples in splits.items():
-        mask, where = kept(triples.relation, triples.where)
+        mask, where = keep(triples.relation, triples.where)
         head, relation, tail = (column.filter(mask) for column in (triples.head, triples.relation, triples.tail))
         result[split] = Triples(head, relation, tail, where)
     if listing is not None:
-        mask, where = kept(listing.ids, listing.where)
-        called_so, described = (
-            None if texts is None else texts.filter(mask) for texts in (listing.names, listing.descriptions)
+        mask, where = keep(listing.ids, listing.where)
+        names_left, descriptions = (
+            None if column is None else column.filter(mask) for column in (listing.names, listing.descriptions)
         )
-        listing = Listing(listing.ids.filter(mask), called_so, described, listing.shown, where)
+        listing = Listing(listing.ids.filter(mask), names_left, descriptions, listing.shown, where)
     return result, listing
 
 
@@ -159,11 +157,11 @@ def _number(
             if len(new):
                 message = "%s taken in that the listing does not have, such as %a"
                 log.warning(message, counted(len(new), f"{kind} id"), new[0].as_py())
-            names = pa.concat_arrays([names, readable_names(new)])
+            names = pa.concat_arrays([names, names_from_ids(new)])
             descriptions = pa.concat_arrays([descriptions, blank(len(new))])
             ids = pa.concat_arrays([ids, new])
         else:
-            ids, names, descriptions = seen, readable_names(seen), blank(len(seen))
+            ids, names, descriptions = seen, names_from_ids(seen), blank(len(seen))
     _warn_of_likes(kind, ids)
     codes = pc.index_in(cells, value_set=ids)
     if codes.null_count:
@@ -194,7 +192,7 @@ def check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa
         )
     descriptions = blank(len(ids)) if listing.descriptions is None else _trimmed(listing.descriptions)
     if listing.names is None:
-        return ids, readable_names(ids), descriptions
+        return ids, names_from_ids(ids), descriptions
     names = _trimmed(listing.names)
     nameless = pc.equal(names, "")
     if kind == "entity" and options.textless == "error":
@@ -208,7 +206,7 @@ def check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa
                 remedy="give each one, or let the id serve as the name with --textless allow",
             )
     if pc.any(nameless).as_py():
-        names = pc.replace_with_mask(names, nameless, readable_names(ids.filter(nameless)))
+        names = pc.replace_with_mask(names, nameless, names_from_ids(ids.filter(nameless)))
     return ids, names, descriptions
 
 

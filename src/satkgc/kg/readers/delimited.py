@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -34,8 +35,8 @@ class Delimited:
             return row
         raise SatkgcError("the file is empty", where=self.file.shown, remedy="put rows in it, or remove it")
 
-    def columns(self, wanted: Sequence[int], width: int, header: bool = False) -> list[pa.ChunkedArray]:
-        """The wanted columns of a file whose rows have `width` cells, as strings; blank lines do not count."""
+    def columns(self, places: Sequence[int], width: int, header: bool = False) -> list[pa.ChunkedArray]:
+        """The columns at these places of a file whose rows have `width` cells, as strings; blank lines do not count."""
         names = [str(i) for i in range(width)]
         try:
             # Arrow closes the stream; its own decompression would not say where a file is cut.
@@ -49,7 +50,7 @@ class Delimited:
                     newlines_in_values=self.quoted,
                 ),
                 pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()), include_columns=[names[i] for i in wanted]
+                    column_types=dict.fromkeys(names, pa.string()), include_columns=[names[i] for i in places]
                 ),
             )
         except pa.ArrowInvalid as error:
@@ -120,3 +121,11 @@ class Delimited:
 
 def _count(cells: int) -> str:
     return "1 column" if cells == 1 else f"{cells} columns"
+
+
+def csv_delimiter(file: SourceFile) -> str:
+    """A comma, or what the first line has more of outside quotes: where commas are decimal, CSV has semicolons."""
+    with file.open() as stream:
+        line = next((line for line in stream.read(1 << 16).splitlines() if line.strip()), b"")
+    plain = re.sub(rb'"[^"]*"', b"", line)
+    return max(",;\t", key=lambda mark: plain.count(mark.encode()))

@@ -3,12 +3,27 @@
 UTF-8, tabs, no header and no quoting. `entities.tsv` and `relations.tsv` have the columns id, name, description; a file
 with fewer columns lacks the later ones, further columns are ignored. `valid_entities.tsv` and `test_entities.tsv` (one
 id a line) list the entities that an inductive graph holds out.
+
+The folder may be packed as tar (plain, gzip, bzip2, xz) or zip. Only the files that a graph consists of are unpacked,
+under names of our own, to a temporary folder: nothing in an archive can choose where it is written. What an archive
+may unpack to is bounded, so that a bomb stops early.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import bz2
+import errno
+import gzip
+import io
+import lzma
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
 
 import pyarrow as pa
 
@@ -17,9 +32,13 @@ from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.assemble import Listing, Triples, Where, assemble
 from satkgc.kg.readers.delimited import Delimited
 from satkgc.kg.readers.options import ReadOptions
-from satkgc.kg.readers.source import SourceFile
+from satkgc.kg.readers.source import MOST_RATIO, SourceFile, most_unpacked
 
 SPLITS = ("train", "valid", "test")
+DAMAGE = (
+    tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError,
+    RuntimeError, ValueError, OverflowError,  # NotImplementedError, of a compression unknown here, is a RuntimeError
+)  # fmt: skip
 
 
 def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
@@ -31,14 +50,33 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
             where=source,
             remedy=f"it holds {', '.join(held[:8])}{' …' if len(held) > 8 else ''}" if held else "it is empty",
         )
-    return read_files(options.name or source.name, lambda name: _existing(source / name), options)
+    return _read_files(options.name or source.name, lambda name: _existing(source / name), options)
+
+
+def read_archive(source: Path, options: ReadOptions) -> KnowledgeGraph:
+    """Read the graph in an archive: the files beside its train.tsv."""
+    names = {f"{split}.tsv" for split in SPLITS} | {f"{split}_entities.tsv" for split in SPLITS[1:]}
+    names |= {"relations.tsv", PurePosixPath(options.entities_file).name}
+    with tempfile.TemporaryDirectory(prefix="satkgc-") as folder:
+        paths = _unpack(source, names, Path(folder))
+        roots = sorted((path.parent for path in paths if path.name == "train.tsv"), key=lambda p: (len(p.parts), p))
+        if not roots:
+            raise SatkgcError(
+                "there is no train.tsv in this archive", where=source, remedy="pack a folder as docs/graphs.md has it"
+            )
+
+        def find(name: str) -> SourceFile | None:
+            path = paths.get(roots[0] / name)
+            return SourceFile(path, f"{source}/{roots[0] / name}") if path else None
+
+        return _read_files(options.name or _stem(source), find, options)
 
 
 def _existing(path: Path) -> SourceFile | None:
     return SourceFile.of(path) if path.is_file() else None
 
 
-def read_files(name: str, find: Callable[[str], SourceFile | None], options: ReadOptions) -> KnowledgeGraph:
+def _read_files(name: str, find: Callable[[str], SourceFile | None], options: ReadOptions) -> KnowledgeGraph:
     """Read the files of a graph that `find` gives by their names; it answers None for one that is not there."""
     splits: dict[str, Triples] = {}
     for split in SPLITS:
@@ -62,8 +100,8 @@ def read_files(name: str, find: Callable[[str], SourceFile | None], options: Rea
 def _columns(file: SourceFile, most: int, exactly: int | None = None) -> tuple[list[pa.ChunkedArray], Where]:
     """The first columns of a file, at most so many, or an error where there must be that many."""
     text = Delimited(file)
-    found = len(text.first_row())
-    width = exactly or found
+    actual = len(text.first_row())
+    width = exactly or actual
     columns = text.columns(range(min(width, most)), width)
     return columns, lambda row: file.at(text.line_of(row))
 
@@ -72,3 +110,88 @@ def _listing(file: SourceFile) -> Listing:
     columns, where = _columns(file, 3)
     ids, names, descriptions = [*columns, None, None][:3]
     return Listing(ids, names, descriptions, file.shown, where)
+
+
+def _stem(source: Path) -> str:
+    for ending in (".gz", ".xz", ".bz2", ".tgz", ".zip", ".tar"):
+        source = source.with_suffix("") if source.suffix.lower() == ending else source
+    return source.name
+
+
+def _unpack(source: Path, names: set[str], folder: Path) -> dict[PurePosixPath, Path]:
+    """Copy the files of these names; a dictionary from their paths in the archive to where they now are."""
+    paths: dict[PurePosixPath, Path] = {}
+    members = _zip_members if source.suffix.lower() == ".zip" else _tar_members
+    try:
+        for number, (name, stream) in enumerate(members(source)):
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts or "\\" in name:
+                raise SatkgcError(
+                    f"the archive's member {name!r} points outside of it", where=source, remedy="do not trust this file"
+                )
+            if path.name in names and stream is not None:
+                paths[path] = folder / f"{number}.tsv"  # of a path that comes twice the last counts, as in tar
+                with paths[path].open("wb") as target:
+                    shutil.copyfileobj(stream, target, 1 << 20)
+    except DAMAGE as error:
+        if getattr(error, "errno", None) == errno.ENOSPC:
+            raise SatkgcError(
+                "no space to unpack it", where=folder.parent, remedy="free some, or set TMPDIR to another folder"
+            ) from None
+        raise SatkgcError(
+            f"the archive is cut short or damaged ({str(error).partition(chr(10))[0] or type(error).__name__})",
+            where=source,
+            remedy="fetch or pack it again",
+        ) from None
+    return paths
+
+
+def _tar_members(source: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+    # The bytes are counted below tarfile, which would read headers of any length into memory.
+    with (
+        _open(source) as unpacked,
+        tarfile.open(fileobj=_Bounded(source, unpacked), mode="r|") as archive,
+    ):
+        for member in archive:
+            yield member.name, archive.extractfile(member) if member.isreg() else None
+
+
+def _open(source: Path) -> IO[bytes] | gzip.GzipFile:
+    if source.suffix.lower() == ".xz":
+        return lzma.open(source)
+    if source.suffix.lower() in (".gz", ".tgz"):
+        return gzip.open(source)
+    return bz2.open(source) if source.suffix.lower() == ".bz2" else source.open("rb")
+
+
+def _zip_members(source: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+    with zipfile.ZipFile(source) as archive:
+        bound = _Bounded(source)
+        for member in archive.infolist():
+            if member.is_dir():
+                yield member.filename, None
+                continue
+            with archive.open(member) as bound.stream:
+                yield member.filename, bound
+
+
+class _Bounded(io.BytesIO):
+    """A stream that counts what is read through it, over all files of an archive, and stops at the bound."""
+
+    def __init__(self, source: Path, stream: IO[bytes] | gzip.GzipFile | None = None) -> None:
+        super().__init__()
+        self.source = source
+        self.stream = stream or io.BytesIO()
+        self.left = most_unpacked(source)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As a file's."""
+        data = self.stream.read(-1 if size is None else size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise SatkgcError(
+                f"the archive unpacks to more than {MOST_RATIO} times its size: it may be made to fill the disk",
+                where=self.source,
+                remedy="if you trust it, unpack it yourself and give the folder",
+            )
+        return data

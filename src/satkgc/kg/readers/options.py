@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from satkgc.errors import SatkgcError
 
+log = logging.getLogger("satkgc.kg")
+
 SplitKind = Literal["transductive", "inductive", "none"]
 Unlisted = Literal["error", "add"]
 Textless = Literal["error", "allow"]
 
 SHARE, MOST = 0.05, 10_000  # to hold out for validation, and for testing, where no share is given
+
+# What the cells of a split column may say.
+SPLIT_VALUES = {
+    "train": ("train", "training"),
+    "valid": ("valid", "validation", "val", "dev"),
+    "test": ("test", "testing"),
+}
+
+# For sources that declare none: `rdf:type` is what people call it, whatever the form.
+PREFIXES = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+}
 
 # As RDF has them, and with a language of two or three letters, for no other is in use: "english" is none.
 _TAG = re.compile(r"(?:[A-Za-z]{2,3}|[ixIX](?=-))(?:-[A-Za-z0-9]{1,8})*")
@@ -38,13 +57,13 @@ class ReadOptions:
     textless: Textless = "error"
 
     # Relations whose triples are left out, by id or name: those that say nothing worth learning (rdf:type, owl:sameAs).
-    without: Sequence[str] = ()
+    exclude: Sequence[str] = ()
 
     # Folders: the file that lists the entities, for folders that carry more than one set of texts.
     entities_file: str = "entities.tsv"
 
     # Tables (CSV, TSV, Parquet): the columns of the triples, by name, or by position from 0 where no column has that
-    # name. None: guessed from the usual names (head, subject, source …; see columns.py), or columns 0, 1, 2 of a table
+    # name. None: guessed from the usual names (head, subject, source …; see table.py), or columns 0, 1, 2 of a table
     # of three columns without a header.
     head: str | None = None
     relation: str | None = None
@@ -83,7 +102,7 @@ class ReadOptions:
         for name in ("head", "relation", "tail", "split_column", "id", "label", "description"):
             if isinstance(value := getattr(self, name), int):  # a position
                 object.__setattr__(self, name, str(value))
-        for name in ("without", "graphs"):
+        for name in ("exclude", "graphs"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         for name, kind in (("unlisted", Unlisted), ("textless", Textless), ("split", SplitKind)):
@@ -99,9 +118,48 @@ class ReadOptions:
 
 def _tags(languages: Sequence[str]) -> tuple[str, ...]:
     """The languages one by one; a text alone is not a sequence of letters."""
-    given = [languages] if isinstance(languages, str) else languages
-    tags = tuple(tag.strip() for text in given for tag in text.split(","))
+    texts = [languages] if isinstance(languages, str) else languages
+    tags = tuple(tag.strip() for text in texts for tag in text.split(","))
     for tag in tags:
         if tag and not _TAG.fullmatch(tag):
             raise SatkgcError(f"{tag!r} is no language", remedy="write it as a label's tag: en, de, pt-BR")
     return tags
+
+
+def excluded_relations(
+    exclude: Sequence[str],
+    ids: Sequence[str],
+    names: Sequence[str],
+    counts: Sequence[int],
+    shown: str,
+    prefixes: Mapping[str, str] = PREFIXES,
+) -> list[int]:
+    """The places of the relations to exclude, by id, by prefix and the end of an IRI, or by name; logs their triples.
+
+    Every relation that has a triple is in `ids`, with its name and its number of triples.
+    """
+    by_id = {id: place for place, id in enumerate(ids)}
+    places: dict[int, None] = {}
+    for text in exclude:
+        prefix, _, end = text.partition(":")
+        iri = prefixes[prefix] + end if prefix in prefixes else text
+        matches = [by_id[id] for id in (text, iri) if id in by_id][:1]
+        matches = matches or [place for place, name in enumerate(names) if name == text]
+        if len(matches) > 1:
+            several = " or ".join(repr(ids[place]) for place in matches[:3])
+            raise SatkgcError(
+                f"{len(matches)} relations are called {text!r}", where=shown, remedy=f"give the id of one: {several}"
+            )
+        if not matches:
+            known = {known.lower(): known for known in [*names, *ids]}
+            near = [known[match] for match in difflib.get_close_matches(text.lower(), known, n=3, cutoff=0.5)]
+            raise SatkgcError(
+                f"no triple has the relation {text!r}",
+                where=shown,
+                remedy=f"did you mean {', '.join(map(repr, near))}?" if near else "`satkgc kg inspect` lists them",
+            )
+        places[matches[0]] = None
+    if sum(counts[place] for place in places) == sum(counts):
+        raise SatkgcError("no triple is left", where=shown, remedy="exclude fewer relations")
+    log.warning("%s: triples left out: %s", shown, ", ".join(f"{counts[i]:,} of {ids[i]!r}" for i in places))
+    return list(places)

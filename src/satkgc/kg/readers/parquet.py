@@ -1,17 +1,24 @@
-"""Columns of a Parquet file as text."""
+"""Parquet files: columns as text, and a fast way to number large tables of triples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
 import pyarrow.parquet as pq
 
+from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
+from satkgc.kg.readers.options import SPLIT_VALUES
 from satkgc.kg.readers.source import SourceFile, most_unpacked
 
-ROWS = 1 << 16  # in a batch
+ROWS, SCAN_ROWS = 1 << 16, 1 << 17  # in a batch of columns, and of triples to number
+SPLITS = {value: split for split, values in SPLIT_VALUES.items() for value in values}
 DAMAGE = (pa.ArrowException, OSError, ValueError)  # the last for names that are not UTF-8
 
 
@@ -30,9 +37,9 @@ class ParquetTable:
         """The place that a message names."""
         return f"{self._file.shown}: row {row + 1:,}"
 
-    def columns(self, wanted: Sequence[int]) -> list[pa.ChunkedArray]:
-        """The wanted columns, as strings."""
-        names = [self.names[i] for i in wanted]
+    def columns(self, places: Sequence[int]) -> list[pa.ChunkedArray]:
+        """The columns at these places, as strings."""
+        names = [self.names[i] for i in places]
         for name in names:
             if self.names.count(name) > 1:
                 raise SatkgcError(
@@ -86,3 +93,61 @@ class ParquetTable:
             where=self._file.shown,
             remedy="write it again",
         ) from None
+
+
+def number_triples(
+    source: Path, columns: Mapping[str, str], entities: pa.Array, relations: pa.Array | None
+) -> tuple[dict[str, Int32], pa.Array] | None:
+    """Triples by split as indices, numbered while the table is read: its strings are never in memory all at once.
+
+    Returns the triples and the relation ids, which are those of the table if none are given. `columns` names the
+    columns of head, relation, tail and, if there is one, split. Takes only what needs no explaining: wherever an id is
+    empty or not listed, a split has no known name or the file is damaged, it answers None; reading the table whole
+    then says what is wrong.
+    """
+    names = {role: pyarrow.dataset.field(name).cast(pa.large_string()) for role, name in columns.items()}
+    # As expressions, because Arrow then builds one hash table, and looks up in several threads while it reads.
+    expressions = names | {role: pc.index_in(names[role], value_set=entities) for role in ("head", "tail")}
+    numbers = {} if relations is None else {id: i for i, id in enumerate(relations.to_pylist())}
+    listed = relations is not None
+    parts: dict[str, list[Int32]] = {}
+    left = most_unpacked(source)
+    try:
+        table = pyarrow.dataset.dataset(source, format="parquet")
+        for batch in table.scanner(columns=expressions, batch_size=SCAN_ROWS).to_batches():
+            relation = _codes(batch["relation"], numbers, grow=not listed)
+            if batch["head"].null_count or batch["tail"].null_count or relation is None:
+                return None
+            rows = np.stack([batch["head"].to_numpy(), relation, batch["tail"].to_numpy()], 1)  # (n, 3)
+            left -= rows.nbytes
+            if left < 0:
+                return None
+            if "split" not in columns:
+                parts.setdefault("train", []).append(rows)
+                continue
+            split = pc.utf8_lower(pc.utf8_trim_whitespace(batch["split"]))
+            for value in pc.unique(split).to_pylist():
+                if value not in SPLITS:
+                    return None
+                mask = pc.equal(split, value).to_numpy(zero_copy_only=False)
+                parts.setdefault(SPLITS[value], []).append(rows[mask])
+    except (pa.ArrowException, OSError, ValueError):  # the last for what is not UTF-8
+        return None
+    if "train" not in parts or "" in numbers:
+        return None
+    # In the order of the splits, whichever comes first in the file; each part is let go as it is joined.
+    triples = {split: np.concatenate(parts.pop(split)) for split in SPLIT_VALUES if split in parts}
+    trained = np.bincount(triples["train"][:, 1], minlength=len(numbers)) > 0
+    if not all(trained[rows[:, 1]].all() for rows in triples.values()):
+        return None
+    return triples, relations if listed else pa.array(list(numbers), pa.large_string())
+
+
+def _codes(column: pa.Array, numbers: dict[str, int], grow: bool) -> Any:
+    """The numbers of a column of few distinct values; None where one is missing and may not be added."""
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    if column.null_count or not (grow or numbers.keys() >= set(values)):
+        return None
+    codes = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int32)
+    return codes[encoded.indices.to_numpy()]

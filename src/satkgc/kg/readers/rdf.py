@@ -1,8 +1,8 @@
 """RDF in any of its forms, plain or packed with gzip or zstd, read as a stream by pyoxigraph.
 
 A statement whose object is an IRI is a triple of the graph; its predicate is the relation, `rdf:type` like any other.
-Statements that give names and descriptions (see labels.py) become texts. Other literals have no place in the graph;
-they are left out and counted. Named graphs are read as one, unless some are asked for.
+Statements that give names and descriptions (NAMES, DESCRIPTIONS) become texts. Other literals have no place in the
+graph; they are left out and counted. Named graphs are read as one, unless some are chosen.
 
 An entity is what a triple joins, and what has a name or description and is not used as a predicate. A blank node is
 an entity if the file names it, and is then called _:b0, _:b1 … in order of appearance, for its label means nothing
@@ -12,10 +12,13 @@ without text: their triples are left out and counted, as are statements about st
 
 from __future__ import annotations
 
+import difflib
+import io
 import logging
+import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -29,21 +32,33 @@ from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.assemble import finish
-from satkgc.kg.readers.labels import DESCRIPTIONS, NAMES, BestTexts
-from satkgc.kg.readers.named_graphs import of_graphs
-from satkgc.kg.readers.options import ReadOptions
-from satkgc.kg.readers.readable import readable
+from satkgc.kg.readers.options import PREFIXES, ReadOptions, excluded_relations
 from satkgc.kg.readers.source import COMPRESSION, SourceFile
-from satkgc.kg.readers.without import PREFIXES, to_leave_out
-from satkgc.kg.readers.xml_guard import GuardedXml
-from satkgc.kg.vocabulary import Vocabulary
+from satkgc.kg.vocabulary import Vocabulary, name_from_id
 
 log = logging.getLogger("satkgc.kg")
 
 FEW = 5  # examples in a message
 ENDLESS = "a literal or IRI that does not end, or has more than 16 MiB"  # the most that pyoxigraph holds
 BLOCK = 1 << 20  # bytes of statements looked at again at once, to find the broken ones
-LONGEST_IRI = 8_192  # a prefix of a megabyte would make every entity one
+LONGEST_IRI = 8_192  # characters; a prefix of a megabyte would make every entity one
+LONGEST_ENTITY = 256  # bytes of an XML entity's text
+
+_RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+_SKOS = "http://www.w3.org/2004/02/skos/core#"
+# The best first, where one language offers several.
+NAMES = (
+    f"{_RDFS}label", f"{_SKOS}prefLabel", "http://schema.org/name", "https://schema.org/name",
+    "http://xmlns.com/foaf/0.1/name",
+)  # fmt: skip
+DESCRIPTIONS = (
+    "http://schema.org/description", "https://schema.org/description", f"{_RDFS}comment",
+    "http://purl.org/dc/terms/description", f"{_SKOS}definition",
+)  # fmt: skip
+
+_ENTITY_START = b"<!ENTITY"
+_ENTITY = re.compile(rb"<!ENTITY\s+(?:%\s+)?[^\s\"'<>]+\s+(?:\"([^\"]*)\"|'([^']*)'|SYSTEM|PUBLIC)")
+_REFERENCE = re.compile(rb"[&%](?!#|lt;|gt;|amp;|quot;|apos;)\w")
 
 
 def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
@@ -53,21 +68,21 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
     stem = source.with_suffix("") if source.suffix.lower() in COMPRESSION else source
     name = options.name or stem.stem
     nodes = _Nodes(str(source), options)
-    for quad in of_graphs(_quads(SourceFile.of(source), stem, nodes.prefixes), options.graphs, str(source)):
+    for quad in _of_graphs(_quads(SourceFile.of(source), stem, nodes.prefixes), options.graphs, str(source)):
         nodes.add(quad)
     return nodes.graph(name, options)
 
 
 def _quads(file: SourceFile, stem: Path, prefixes: dict[str, str]) -> Iterator[Any]:
-    """The statements of a file; the prefixes that it declares are put with those given."""
+    """The statements of a file; the prefixes that it declares are added to `prefixes`."""
     import pyoxigraph
 
     ending = stem.suffix.lower().removeprefix(".")
     form = pyoxigraph.RdfFormat.from_extension("rdf" if ending == "owl" else ending)
-    assert form is not None  # `read` of the package knows which endings there are
+    assert form is not None  # `read_graph` knows which endings there are
     with file.open() as stream:
         xml = form == pyoxigraph.RdfFormat.RDF_XML
-        reader = cast(IO[bytes], GuardedXml(stream, file.shown)) if xml else stream
+        reader = cast(IO[bytes], XmlEntityGuard(stream, file.shown)) if xml else stream
         try:
             # Relative IRIs are resolved against the file's name alone, so that ids do not depend on where it lies.
             parser = pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
@@ -79,6 +94,28 @@ def _quads(file: SourceFile, stem: Path, prefixes: dict[str, str]) -> Iterator[A
             raise _refusal(file, form, error, stream.tell()) from None
 
 
+def _of_graphs(quads: Iterator[Any], graphs: Sequence[str], shown: str) -> Iterator[Any]:
+    """The statements of these named graphs, or all of them where none is chosen; refuses one that has no statement."""
+    if not graphs:
+        yield from quads
+        return
+    counts: Counter[str] = Counter()
+    for quad in quads:
+        graph = getattr(quad.graph_name, "value", "")  # the default graph has none
+        counts[graph] += 1
+        if graph in graphs:
+            yield quad
+    for graph in graphs:
+        if graph not in counts:
+            near = difflib.get_close_matches(graph, filter(None, counts), n=3, cutoff=0.5)
+            remedy = (
+                f"did you mean {' or '.join(near)}?" if near else f"it has {len(counts.keys() - {''}):,} named graphs"
+            )
+            raise SatkgcError(f"no statement is in the graph {graph}", where=shown, remedy=remedy)
+    if rest := counts.total() - sum(counts[graph] for graph in set(graphs)):
+        log.warning("%s: left out: %s of other graphs", shown, f"{rest:,} statement{'' if rest == 1 else 's'}")
+
+
 def _refusal(file: SourceFile, form: Any, error: SyntaxError | MemoryError, read: int) -> SatkgcError:
     """What is wrong with a file, and where; `read` bytes of it were read."""
     where = f"{file.shown}: before byte {read:,}"
@@ -88,7 +125,7 @@ def _refusal(file: SourceFile, form: Any, error: SyntaxError | MemoryError, read
         more = [str(line) for line, _ in broken[1:FEW]] + ["…"] * (len(broken) > FEW)
         what += f" ({'so is line' if len(more) == 1 else 'so are lines'} {', '.join(more)})" if more else ""
     elif isinstance(error, SyntaxError):
-        what = _told(error)
+        what = _message(error)
         if "remote contexts" in what:
             what = "its @context is on the network, where nothing is fetched from"
             return SatkgcError(what, where=file.shown, remedy="write the context into the file")
@@ -116,13 +153,13 @@ def _fault(text: bytes, form: Any) -> str | None:
         for _ in pyoxigraph.parse(text, form):
             pass
     except SyntaxError as error:
-        return _told(error).replace("end of file", "end of the line")
+        return _message(error).replace("end of file", "end of the line")
     except MemoryError:
         return ENDLESS
     return None
 
 
-def _told(error: SyntaxError) -> str:
+def _message(error: SyntaxError) -> str:
     text = " ".join(str(error.args[0]).split())
     return text if error.lineno is None else f"column {error.offset}: {text.partition(': ')[2] or text}"
 
@@ -139,8 +176,8 @@ class _Nodes:
         self._nodes: dict[str, int] = {}
         self._relations: dict[str, int] = {}
         self._triples = array("i")  # head, relation, tail, head, …
-        self._names = BestTexts(NAMES, options.languages)
-        self._descriptions = BestTexts(DESCRIPTIONS, options.languages)
+        self._names = _BestTexts(NAMES, options.languages)
+        self._descriptions = _BestTexts(DESCRIPTIONS, options.languages)
         self._literals: Counter[str] = Counter()  # by predicate
         self._quoted = 0
         self._languages = options.languages
@@ -182,11 +219,11 @@ class _Nodes:
         keys = list(self._nodes)
         triples = np.array(self._triples, np.int32).reshape(-1, 3)
         relation_keys = list(self._relations)
-        if options.without:
+        if options.exclude:
             counts = np.bincount(triples[:, 1], minlength=len(relation_keys)).tolist()
-            names = [self._called(key) for key in relation_keys]
-            unwanted = to_leave_out(options.without, relation_keys, names, counts, self._shown, self.prefixes)
-            triples = triples[~np.isin(triples[:, 1], unwanted)]
+            names = [self._name(key) for key in relation_keys]
+            excluded = excluded_relations(options.exclude, relation_keys, names, counts, self._shown, self.prefixes)
+            triples = triples[~np.isin(triples[:, 1], excluded)]
         named = np.fromiter((bool(self._names.of(i)) for i in range(len(keys))), bool, len(keys))
         nameless = np.fromiter((key.startswith("_:") for key in keys), bool, len(keys)) & ~named
         loose = nameless[triples[:, 0]] | nameless[triples[:, 2]]
@@ -212,15 +249,15 @@ class _Nodes:
         return finish(name, entities, relations, splits, {}, options)
 
     def _vocabulary(self, kind: str, keys: list[str]) -> Vocabulary:
-        names = [self._called(key) for key in keys]
+        names = [self._name(key) for key in keys]
         descriptions = [self._descriptions.of(self._nodes.get(key, 2**31)) for key in keys]
         blank = iter(range(len(keys)))
         ids = [f"_:b{next(blank)}" if key.startswith("_:") else key for key in keys]
         columns = [pa.array(column, pa.large_string()) for column in (ids, names, descriptions)]
         return Vocabulary.build(kind, *columns)
 
-    def _called(self, key: str) -> str:
-        return self._names.of(self._nodes.get(key, 2**31)) or readable(key)
+    def _name(self, key: str) -> str:
+        return self._names.of(self._nodes.get(key, 2**31)) or name_from_id(key)
 
     def _literal_predicates(self) -> str:
         """The predicates of most of the literals."""
@@ -239,9 +276,90 @@ class _Nodes:
         ]
         if left_out:
             log.warning("%s: left out of the graph: %s", name, ", ".join(left_out))
-        met = self._names.met + self._descriptions.met
-        plain = self._languages == ReadOptions.languages and not any(met)  # nobody asked, and no label speaks of any
-        if self._languages and not plain and self._names.none_wanted() and self._descriptions.none_wanted():
-            there = ", ".join(f"{count:,} {tag or 'without a language'}" for tag, count in met.most_common(FEW))
-            wanted = ", ".join(tag or "no language" for tag in self._languages)
-            log.warning("%s: no name or description is in %s; there are %s", name, wanted, there or "none at all")
+        counts = self._names.by_language + self._descriptions.by_language
+        plain = self._languages == ReadOptions.languages and not any(counts)  # nobody asked, and no label speaks of any
+        if self._languages and not plain and not self._names.any_preferred() and not self._descriptions.any_preferred():
+            there = ", ".join(f"{count:,} {tag or 'without a language'}" for tag, count in counts.most_common(FEW))
+            preferred = ", ".join(tag or "no language" for tag in self._languages)
+            log.warning("%s: no name or description is in %s; there are %s", name, preferred, there or "none at all")
+
+
+class _BestTexts:
+    """The best text so far of each node: by language, then by predicate, then the first."""
+
+    def __init__(self, predicates: Sequence[str], languages: Sequence[str]) -> None:
+        self.predicates = {predicate: rank for rank, predicate in enumerate(predicates)}
+        self._languages = [language.lower() for language in languages]
+        self.by_language: Counter[str] = Counter()  # texts by language, in lower case
+        self._texts: list[str] = []  # by node
+        self._ranks = array("i")
+
+    def offer(self, node: int, predicate: str, text: str, language: str | None) -> None:
+        """Take the text if it is better than what the node has."""
+        text = " ".join(text.split())
+        if not text:
+            return
+        missing = node + 1 - len(self._texts)
+        if missing > 0:
+            self._texts += [""] * missing
+            self._ranks.extend([2**31 - 1] * missing)
+        language = (language or "").lower()
+        self.by_language[language] += 1
+        rank = self._language_rank(language) * len(self.predicates) + self.predicates[predicate]
+        if rank < self._ranks[node]:
+            self._texts[node], self._ranks[node] = text, rank
+
+    def of(self, node: int) -> str:
+        """The text of a node, or an empty string."""
+        return self._texts[node] if node < len(self._texts) else ""
+
+    def any_preferred(self) -> bool:
+        """Whether any text so far is in a preferred language."""
+        return any(self._language_rank(language) < 2 * len(self._languages) for language in self.by_language)
+
+    def _language_rank(self, language: str) -> int:
+        """Preferred languages in order, each before its regional forms; then none, then any."""
+        for place, preferred in enumerate(self._languages):
+            if language == preferred:
+                return 2 * place
+            if preferred and language.startswith(f"{preferred}-"):
+                return 2 * place + 1
+        return 2 * len(self._languages) + bool(language)
+
+
+class XmlEntityGuard(io.RawIOBase):
+    """Passes bytes on once the entity declarations in them have been looked at, and refuses entities that grow.
+
+    Ontologies declare entities to shorten IRIs, `<!ENTITY owl "http://www.w3.org/2002/07/owl#">`. Those are short and
+    name no other entity. An entity made of entities can double its length with every line, and the parser puts it in
+    wherever it is named.
+    """
+
+    def __init__(self, stream: IO[bytes], shown: str) -> None:
+        self._stream = stream
+        self._shown = shown
+        self._tail = b""  # what may be the start of a declaration
+
+    def read(self, size: int = -1) -> bytes:
+        """As a file's."""
+        data = self._stream.read(size)
+        seen = self._tail + data
+        at = seen.find(_ENTITY_START)
+        while at >= 0:
+            match = _ENTITY.match(seen, at)
+            text = (match[1] or match[2] or b"") if match else seen[at:]
+            if len(text) > LONGEST_ENTITY + (0 if match else 2 * LONGEST_ENTITY) or (match and _REFERENCE.search(text)):
+                raise SatkgcError(
+                    "an XML entity is long or made of other entities: it may be made to fill the memory",
+                    where=self._shown,
+                    remedy="write its text out where it is used",
+                )
+            if not match:
+                break
+            at = seen.find(_ENTITY_START, match.end())
+        self._tail = seen[at:] if at >= 0 else seen[-len(_ENTITY_START) :]
+        return data
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True

@@ -54,8 +54,10 @@ class TextBatch:
 
     def to(self, device: torch.device) -> TextBatch:
         """The same with its tensors on a device."""
-        tensors = {name: part for name, part in vars(self).items() if isinstance(part, Tensor)}
-        return replace(self, **{name: part.to(device, non_blocking=True) for name, part in tensors.items()})
+        moved: dict[str, Any] = {
+            name: part.to(device, non_blocking=True) for name, part in vars(self).items() if isinstance(part, Tensor)
+        }
+        return replace(self, **moved)
 
 
 class Collate:
@@ -93,19 +95,26 @@ class Collate:
         answers, answer_of = self.texts.entities(batch.tails, **exclude_heads, drop_neighbours=drop_answers).unique()
         chunks = plan_chunks(queries.lengths, answers.lengths, self.chunk_tokens, self.processes.world)
         rank = self.processes.rank
-        places = chunk_places(chunks, True, len(queries))[query_of], chunk_places(chunks, False, len(answers))[answer_of]
+        query_places = chunk_places(chunks, True, len(queries))[query_of]
+        tail_places = chunk_places(chunks, False, len(answers))[answer_of]
         chunks[rank] = [
             replace(chunk, packed=self.pack((queries if chunk.queries else answers).select(chunk.rows)))
             for chunk in chunks[rank]
         ]
         ids = batch.heads, batch.relations, batch.tails
+        heads, relations, tails = map(self._tensor, ids)
+        masked_rows, masked_columns = map(self._tensor, known_pairs(self.known, *ids, self.kg.num_relations))
         return TextBatch(
-            batch.step,
-            *map(self._tensor, ids),
-            None if batch.hops is None else self._tensor(batch.hops),
-            *map(self._tensor, known_pairs(self.known, *ids, self.kg.num_relations)),
-            chunks,
-            *map(self._tensor, places),
+            step=batch.step,
+            heads=heads,
+            relations=relations,
+            tails=tails,
+            hops=None if batch.hops is None else self._tensor(batch.hops),
+            masked_rows=masked_rows,
+            masked_columns=masked_columns,
+            chunks=chunks,
+            query_places=self._tensor(query_places),
+            tail_places=self._tensor(tail_places),
         )
 
     def _exclude(self, batch: Batch) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -116,7 +125,8 @@ class Collate:
             heads, tails = np.where(parallel, -1, heads), np.where(parallel, -1, tails)
         if self.exact:
             inverse = np.roll(batch.relations, len(batch.triples))
-            return {"exclude": tails, "exclude_relation": batch.relations}, {"exclude": heads, "exclude_relation": inverse}
+            in_queries = {"exclude": tails, "exclude_relation": batch.relations}
+            return in_queries, {"exclude": heads, "exclude_relation": inverse}
         return {"exclude": tails}, {"exclude": heads}
 
     def _neighbour_dropout(self, batch: Batch) -> Any:

@@ -25,7 +25,7 @@ class EncoderConfig(Settings):
     """One set of weights for both towers; the paper has two."""
     pooling: Pooling = "mean"
     """"mean" or "max" over a text's tokens, or the first token ("cls")."""
-    dropout: float | None = Field(None, ge=0, lt=1)
+    dropout: float | None = Field(default=None, ge=0, lt=1)
     """Replaces the backbone's dropout of hidden states and attention; none keeps it."""
     forward: Literal["packed", "padded"] = "packed"
     """"packed" computes on real tokens only (BERT, RoBERTa and MPNet; others are padded); "padded" is the library's."""
@@ -33,7 +33,7 @@ class EncoderConfig(Settings):
     """"auto": a fused kernel for up to 128 tokens on an NVIDIA GPU, else as "sdpa": torch's own, on padded texts."""
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile the packed layers: half a minute to start, then faster. "auto": on a GPU, while training."""
-    chunk_tokens: int | None = Field(None, ge=64)
+    chunk_tokens: int | None = Field(default=None, ge=64)
     """Gradient caching: encode the batch in chunks of about so many tokens, so that memory does not grow with it."""
 
     @model_validator(mode="after")
@@ -48,23 +48,23 @@ class LossConfig(Settings):
 
     section: ClassVar[str] = "model.loss"
 
-    temperature: float = Field(0.05, gt=0, le=1)
+    temperature: float = Field(default=0.05, gt=0, le=1)
     """τ at the start; log(1/τ) is trained."""
-    margin: float = Field(0.02, ge=0, lt=1)
+    margin: float = Field(default=0.02, ge=0, lt=1)
     """γ, taken off the positive's cosine (Eq. 3)."""
     two_sided: bool = True
     """Add t → (h, r) over the batch's queries to (h, r) → t over its tails."""
     self_negatives: bool = True
     """The query's own head is one more negative tail."""
     proximity: Literal["off", "paper", "authors"] = "off"
-    """Structural hardness β·ω (Eq. 4). "paper": ω = 1 / (d1 d2), for positives and negatives. "authors": their program's
-    ω = 1 / ((d_i + 2)(d_j + 2)), for negatives alone."""
-    beta: float = Field(1e-4, ge=-10, le=10)
+    """Structural hardness β·ω (Eq. 4). "paper": ω = 1 / (d1 d2), for positives and negatives. "authors": as in
+    their program, ω = 1 / ((d_i + 2)(d_j + 2)), for negatives alone."""
+    beta: float = Field(default=1e-4, ge=-10, le=10)
     """β at the start; it is trained."""
     frequency: bool = False
     """Weigh a sample's loss by ψ = log(degree + 1) of its answer (Eq. 5)."""
-    logit_adjustment: float = Field(0.0, ge=0, le=2)
-    """Logit adjustment (logQ correction): take so many times log(how often a tail answers in training) off its logit."""
+    logit_adjustment: float = Field(default=0.0, ge=0, le=2)
+    """Logit adjustment (logQ correction): so many times log(how often a tail answers in training) off its logit."""
 
 
 class TextModelConfig(Settings):

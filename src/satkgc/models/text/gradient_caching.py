@@ -21,8 +21,8 @@ def backward(towers: Towers, loss_module: nn.Module, batch: TextBatch, context: 
        (gradient caching, Gao et al. 2021), and the last chunk's graph, so that memory is that of one chunk.
     2. The vectors of all processes are gathered, and every process computes the loss over all of them once, down to the
        gradient of each vector.
-    3. Each process carries the gradients of its own vectors back through its chunks, encoding them again where the graph
-       was not kept: the same dropout is drawn, since it depends on seed, step and chunk alone.
+    3. Each process carries the gradients of its own vectors back through its chunks, encoding them again where the
+       graph was not kept: the same dropout is drawn, since it depends on seed, step and chunk alone.
     4. The gradients are summed over processes; those of the loss's own parameters, which every process has whole, are
        averaged.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def frequency_weights(kg: KnowledgeGraph) -> Float32:
-    """ψ(e) = log(|N_e| + 1) of every entity, |N_e| its distinct neighbours in the training graph (under Eq. 5).  # (E,)"""
+    """ψ(e) = log(|N_e| + 1), |N_e| the distinct neighbours of e in the training graph (under Eq. 5).  # (E,)"""
     return np.log1p(kg.adjacency.degree).astype(np.float32)
 
 

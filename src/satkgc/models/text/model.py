@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ MakeLoss = Callable[[LossConfig, KnowledgeGraph], nn.Module]
 
 
 class TextModel(VectorModel):
-    """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4). Both read words, so that it can be asked about
+    """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4). Both read words, so it can be asked about
     entities that the graph never had."""
 
     Config = TextModelConfig
@@ -82,9 +82,7 @@ class TextModel(VectorModel):
         tokens = self.query_tokens(questions)
         return self.towers.encode(self.towers.query, tokens, "encoding queries", progress)
 
-    def encode_entities(
-        self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False
-    ) -> Float32:
+    def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
         """Encoder_t's vectors.  # (n, dim)"""
         tokens = self.entity_tokens(entities, new)
         return self.towers.encode(self.towers.entity, tokens, "encoding entities", progress)

@@ -39,7 +39,9 @@ class Tower(nn.Module):
         self.pad_id = pad_id
         self.packed = config.forward == "packed" and supports(model)
         self._first = first_position(model)
-        self._layer = transformer_layer if config.compile == "off" else torch.compile(transformer_layer)  # compiled when first called
+        self._layer = (
+            transformer_layer if config.compile == "off" else torch.compile(transformer_layer)
+        )  # compiled when first called
         self.attention = config.attention
         self.compile_when = config.compile
 

@@ -1,0 +1,306 @@
+"""The binary form of a graph: a folder of Arrow and npy files that opens by memory map, whatever its size.
+
+`meta.json` names every other file with its size and SHA-256. Opening checks the sizes and shapes and reads none of the
+contents; `verify_graph` reads them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tokenize
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from satkgc import files
+from satkgc.errors import SatkgcError
+from satkgc.kg.adjacency import Adjacency, KnownTriples
+from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.vocabulary import Vocabulary
+
+FORMAT = "satkgc-graph"
+VERSION = 1
+META = "meta.json"
+# What numpy and Arrow raise over files that are not what they say; numpy parses a header as Python tokens.
+UNREADABLE = OSError, ValueError, LookupError, TypeError, EOFError, SyntaxError, tokenize.TokenError
+
+
+def is_graph_folder(path: Path) -> bool:
+    """Whether this looks like a graph in binary form, damaged or not."""
+    return (path / META).is_file()
+
+
+def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> None:
+    """Write all arrays, those that are derived included, so that opening builds nothing; all or nothing."""
+    with _replacing(folder, overwrite) as partial:
+        # Threads, because sorting, writing and checksums all let go of the interpreter.
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            jobs = [pool.submit(job, graph, partial) for job in (_write_adjacency, _write_known, _write_rest)]
+            files = {name: entry for job in jobs for name, entry in job.result().items()}
+        meta = {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": graph.name,
+            "entities": graph.num_entities,
+            "relations": graph.num_relations,
+            "train": len(graph.train),
+            "valid": len(graph.valid),
+            "test": len(graph.test),
+            "held_out": sorted(graph.split_entities),
+            "files": dict(sorted(files.items())),
+        }
+        if graph.benchmark is not None:
+            meta["benchmark"] = graph.benchmark
+        (partial / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_adjacency(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
+    adjacency = _derived(graph, "adjacency")
+    return _save_arrays(folder, "adjacency_", _array_fields(adjacency) | {"degree": adjacency.degree})
+
+
+def _write_known(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
+    files = _save_arrays(folder, "known_train_", _array_fields(_derived(graph, "known_train")))
+    if len(graph.valid) or len(graph.test):  # otherwise both are the same
+        files |= _save_arrays(folder, "known_all_", _array_fields(_derived(graph, "known_all")))
+    return files
+
+
+def _write_rest(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
+    files = _save_arrays(folder, "", {"train": graph.train, "valid": graph.valid, "test": graph.test})
+    files |= _save_arrays(folder, "held_out_", dict(graph.split_entities))
+    for vocabulary, stem in ((graph.entities, "entities"), (graph.relations, "relations")):
+        files |= _save_vocabulary(folder / f"{stem}.arrow", vocabulary)
+    return files
+
+
+def _derived(graph: KnowledgeGraph, part: str) -> Any:
+    """A part that is there already, or one built for the moment: a large graph need not hold all of them at once."""
+    if part in graph.__dict__:
+        return graph.__dict__[part]
+    return type(graph).__dict__[part].func(graph)
+
+
+def open_graph(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
+    """Open a graph by memory map; `fingerprint`, where given, must be that of the content."""
+    folder = folder.absolute()
+    meta = _read_meta(folder)
+    present = _fingerprint(meta)
+    if fingerprint not in (None, present):
+        raise SatkgcError("another graph has been written here since", where=folder, remedy="open it again")
+    try:
+        graph = _map(folder, meta, present)
+        _check_shapes(folder, meta, graph)
+    except (*UNREADABLE, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _damaged(folder, reason) from error
+    return graph
+
+
+def verify_graph(folder: Path) -> None:
+    """Read every file and compare it with the checksum written beside it."""
+    files = _read_meta(folder)["files"]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        checksums = pool.map(describe, (folder / name for name in files))
+    for (name, expected), actual in zip(files.items(), checksums, strict=True):
+        if actual != expected:
+            raise _damaged(folder / name, "its content does not match its checksum")
+
+
+def check_overwrite(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a place that is taken; nothing but a graph or an empty folder is ever overwritten."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not is_graph_folder(folder):
+        raise SatkgcError(
+            "not a graph in binary form, so it is not overwritten", where=folder, remedy="choose another name"
+        )
+    if not overwrite:
+        raise SatkgcError("the output exists already", where=folder, remedy="use --force or another folder")
+    if foreign := _foreign(folder):
+        what = f"beside the graph there is {min(foreign)}, so it is not overwritten"
+        raise SatkgcError(what, where=folder, remedy="move that away, or choose another name")
+
+
+def _foreign(folder: Path) -> set[str]:
+    """What a folder holds beside the files of its graph; of a graph that is damaged nobody can tell."""
+    try:
+        ours = _read_meta(folder)["files"].keys() | {META}
+    except SatkgcError:
+        return set()
+    return {path.name for path in folder.iterdir()} - ours
+
+
+@contextmanager
+def _replacing(folder: Path, overwrite: bool) -> Iterator[Path]:
+    """A temporary sibling that takes the folder's place at the end, or vanishes if anything goes wrong."""
+    folder = folder.absolute()
+    check_overwrite(folder, overwrite=overwrite)
+    partial = files.partial(folder)
+    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        yield partial
+        if folder.exists():
+            os.rename(folder, old)
+        os.rename(partial, folder)
+    except OSError as error:
+        raise SatkgcError(
+            f"cannot write the graph: {error.strerror or f'the disk may be full ({error})'}",
+            where=folder,
+            remedy="check the free space and the permissions there; nothing was left behind",
+        ) from error
+    finally:
+        if old.exists() and not folder.exists():
+            os.rename(old, folder)
+        for leftover in (partial, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _array_fields(part: Adjacency | KnownTriples) -> dict[str, Any]:
+    return {f.name: value for f in fields(part) if isinstance(value := getattr(part, f.name), np.ndarray)}
+
+
+def _save_arrays(folder: Path, prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    files = {}
+    for name, array in arrays.items():
+        path = folder / f"{prefix}{name}.npy"
+        np.save(path, array, allow_pickle=False)
+        files[path.name] = describe(path)
+    return files
+
+
+def _save_vocabulary(path: Path, vocabulary: Vocabulary) -> dict[str, Any]:
+    columns = {
+        "id": vocabulary.ids,
+        "name": vocabulary.names,
+        "description": vocabulary.descriptions,
+        "id_order": pa.array(vocabulary.id_order),
+        "name_order": pa.array(vocabulary.name_order),
+    }
+    batch = pa.RecordBatch.from_pydict(columns)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)  # one batch: each column stays one piece of memory when it is mapped
+    return {path.name: describe(path)}
+
+
+def _load_vocabulary(path: Path, kind: str) -> Vocabulary:
+    with pa.ipc.open_file(pa.memory_map(str(path))) as reader:
+        batch = reader.get_batch(0)
+    texts = [batch[column] for column in ("id", "name", "description")]
+    if any(text.type != pa.large_string() for text in texts):
+        raise ValueError("a text column of another type")
+    # By DLPack, because to_numpy would import pandas wherever that is installed.
+    return Vocabulary(kind, *texts, *(np.from_dlpack(batch[column]) for column in ("id_order", "name_order")))
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """The size and checksum of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def _fingerprint(meta: dict[str, Any]) -> str:
+    content = {key: value for key, value in meta.items() if key != "benchmark"}  # where it came from is no content
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _read_meta(folder: Path) -> dict[str, Any]:
+    """The meta file, of a known format and version, and every file it names there with its size."""
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        if meta.get("format") != FORMAT:
+            raise ValueError("its meta.json is not that of a graph")
+        if meta["version"] != VERSION:
+            raise SatkgcError(
+                f"a graph in version {meta['version']} of the binary form, where this satkgc reads version {VERSION}",
+                where=folder,
+                remedy="import the graph again from its source",
+            )
+        if not isinstance(meta.get("benchmark"), str | None):
+            raise ValueError("the name of its benchmark is no text")
+        for name, expected in meta["files"].items():
+            path = folder / name
+            if not path.is_file():
+                raise ValueError(f"{name} is missing")
+            if path.stat().st_size != expected["bytes"]:
+                raise ValueError(f"{name} has {path.stat().st_size} bytes instead of {expected['bytes']}")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise _damaged(folder, str(error).splitlines()[0]) from error
+    return meta
+
+
+def _map(folder: Path, meta: dict[str, Any], fingerprint: str) -> KnowledgeGraph:
+    def array(name: str) -> Any:
+        # asarray sheds numpy's memmap class, whose slices are slow and whose pickles are copies.
+        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+
+    def part(prefix: str, kind: type[Any]) -> list[Any]:
+        return [array(f"{prefix}_{f.name}") for f in fields(kind) if f.name != "num_relations"]
+
+    graph = KnowledgeGraph(
+        meta["name"],
+        _load_vocabulary(folder / "entities.arrow", "entity"),
+        _load_vocabulary(folder / "relations.arrow", "relation"),
+        array("train"),
+        array("valid"),
+        array("test"),
+        split_entities={name: array(f"held_out_{name}") for name in meta["held_out"]},
+        path=folder,
+        fingerprint=fingerprint,
+        benchmark=meta.get("benchmark"),  # folders of earlier versions have none
+    )
+    adjacency = Adjacency(*part("adjacency", Adjacency))
+    known_train = KnownTriples(meta["relations"], *part("known_train", KnownTriples))
+    known_all = known_train
+    if "known_all_head_ptr.npy" in meta["files"]:
+        known_all = KnownTriples(meta["relations"], *part("known_all", KnownTriples))
+    # These fill the cached properties, which would otherwise build what the folder already holds.
+    adjacency.__dict__["degree"] = array("adjacency_degree")
+    graph.__dict__.update(adjacency=adjacency, known_train=known_train, known_all=known_all)
+    return graph
+
+
+def _check_shapes(folder: Path, meta: dict[str, Any], graph: KnowledgeGraph) -> None:
+    """What a glance at the headers can tell: counts as announced, types as the compiled loops expect."""
+    entities = meta["entities"]
+    adjacency = graph.adjacency
+    expected: list[tuple[Any, Any, tuple[int, ...]]] = [
+        (graph.split(split), np.int32, (meta[split], 3)) for split in ("train", "valid", "test")
+    ]
+    expected += [(array, np.int32, (len(array),)) for array in graph.split_entities.values()]
+    expected += [
+        (adjacency.neighbour_ptr, np.int64, (entities + 1,)),
+        (adjacency.degree, np.int32, (entities,)),
+        (adjacency.neighbours, np.int32, (adjacency.neighbour_ptr[-1],)),
+        (adjacency.edge_ptr, np.int64, (len(adjacency.neighbours) + 1,)),
+        (adjacency.edges, np.int32, (adjacency.edge_ptr[-1],)),
+    ]
+    for known in (graph.known_train, graph.known_all):
+        for ptr, *rest in (
+            (known.head_ptr, known.head_relations, known.head_tails),
+            (known.tail_ptr, known.tail_relations, known.tail_heads),
+        ):
+            expected += [(ptr, np.int64, (entities + 1,)), *((array, np.int32, (ptr[-1],)) for array in rest)]
+    for vocabulary, size in ((graph.entities, entities), (graph.relations, meta["relations"])):
+        expected += [(order, np.int32, (size,)) for order in (vocabulary.id_order, vocabulary.name_order)]
+    for array, dtype, shape in expected:
+        if array.dtype != dtype or array.shape != shape:
+            raise _damaged(folder, f"an array of {array.shape} {array.dtype} where {shape} {np.dtype(dtype)} belongs")
+
+
+def _damaged(where: Path, reason: str) -> SatkgcError:
+    return SatkgcError(
+        f"not a graph that can be opened: {reason}", where=where, remedy="import it again from its source"
+    )

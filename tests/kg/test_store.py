@@ -1,0 +1,256 @@
+"""The binary form: what comes back, who shares it, and what happens when something is wrong."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from kg_graphs import content, graphs, vocabulary
+
+from satkgc import KnowledgeGraph, SatkgcError
+from satkgc.kg import verify_graph
+
+
+def sample(triples: int = 60) -> KnowledgeGraph:
+    rng = np.random.default_rng(1)
+    rows = np.stack([rng.integers(0, 20, triples), rng.integers(0, 3, triples), rng.integers(0, 20, triples)], 1)
+    ids = [f"e{i}" for i in range(20)]
+    texts = vocabulary("entity", ids, texts=[f"about {id}" for id in ids])
+    return KnowledgeGraph.from_arrays(
+        "sample", texts, vocabulary("relation", list("rst")), rows[9:], rows[:4], rows[4:9]
+    )
+
+
+@settings(max_examples=25)
+@given(graphs())
+def test_a_graph_comes_back_as_it_was(graph: KnowledgeGraph) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        opened = graph.save(Path(folder) / "graph")
+        assert content(opened) == content(graph)
+        verify_graph(Path(folder) / "graph")
+        assert os.listdir(folder) == ["graph"]
+
+
+def test_an_opened_graph_is_mapped_and_builds_nothing(tmp_path: Path) -> None:
+    sample().save(tmp_path / "graph")
+    script = """
+import mmap, sys
+import numpy as np
+from satkgc import KnowledgeGraph
+graph = KnowledgeGraph.load(sys.argv[1])
+arrays = [graph.train, graph.adjacency.edges, graph.adjacency.degree, graph.known_all.head_tails]
+def root(array):
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base
+assert all(isinstance(root(a), mmap.mmap) and not a.flags.writeable and type(a) is np.ndarray for a in arrays)
+assert graph.entities.find("e3") == 3 and graph.entities.description(3) == "about e3"
+assert not {"numba", "torch", "transformers", "scipy", "matplotlib", "pandas"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "graph")], check=True)
+
+
+def test_a_folder_without_a_benchmark_is_of_none_and_its_fingerprint_says_nothing_of_it(tmp_path: Path) -> None:
+    """As written before there were benchmarks; what a run remembers of a graph does not depend on where it is from."""
+    graph = sample().save(tmp_path / "graph")
+    assert graph.benchmark is None
+    assert "benchmark" not in json.loads((tmp_path / "graph" / "meta.json").read_text())
+    _edit_meta(tmp_path / "graph", benchmark="WN18RR")
+    opened = KnowledgeGraph.load(tmp_path / "graph")
+    assert (opened.benchmark, opened.fingerprint) == ("WN18RR", graph.fingerprint)
+    again = opened.save(tmp_path / "copy")
+    assert (again.benchmark, again.fingerprint) == ("WN18RR", graph.fingerprint)
+    assert pickle.loads(pickle.dumps(again)).benchmark == "WN18RR"  # noqa: S301 — our own bytes
+
+
+def in_another_process(graph: KnowledgeGraph) -> tuple[str, list[int]]:
+    return str(graph.path), graph.known_all.tails(int(graph.train[0, 0]), int(graph.train[0, 1])).tolist()
+
+
+def test_processes_share_a_graph_by_its_path(tmp_path: Path) -> None:
+    graph = sample().save(tmp_path / "graph")
+    assert len(pickle.dumps(graph)) < 500
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        path, tails = pool.apply(in_another_process, (graph,))
+    assert (path, tails) == in_another_process(graph)
+    with pytest.raises(SatkgcError, match=r"save it first: kg = kg\.save\(folder\)"):
+        pickle.dumps(sample())
+
+
+def test_a_graph_that_was_replaced_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    pickled = pickle.dumps(sample().save(tmp_path / "graph"))
+    sample(triples=50).save(tmp_path / "graph", overwrite=True)
+    with pytest.raises(SatkgcError, match="another graph has been written here since"):
+        pickle.loads(pickled)  # noqa: S301 — our own bytes
+
+
+def test_nothing_is_overwritten_unasked_and_nothing_but_a_graph_ever(tmp_path: Path) -> None:
+    graph = sample().save(tmp_path / "graph")
+    with pytest.raises(SatkgcError, match="exists already; use --force"):
+        graph.save(tmp_path / "graph")
+    graph.save(tmp_path / "graph", overwrite=True)  # onto itself: its mapped files stay readable
+    assert content(graph) == content(KnowledgeGraph.load(tmp_path / "graph"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("keep me")
+    for overwrite in (False, True):
+        with pytest.raises(SatkgcError, match=r"not a graph in binary form, .*; choose another name"):
+            graph.save(tmp_path / "mine", overwrite=overwrite)
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "keep me"
+    (tmp_path / "graph" / "config.json").write_text("keep me")
+    with pytest.raises(SatkgcError, match=r"beside the graph there is config\.json, .*; move that away"):
+        graph.save(tmp_path / "graph", overwrite=True)
+    assert (tmp_path / "graph" / "config.json").read_text() == "keep me"
+
+
+def test_what_a_killed_write_left_goes_with_the_next_and_what_others_write_stays(tmp_path: Path) -> None:
+    script = "import sys, time; from pathlib import Path; from satkgc.kg.store import _replacing\n"
+    script += "with _replacing(Path(sys.argv[1]), False): print('here', flush=True); time.sleep(600)"
+    target = str(tmp_path / "graph")
+    with subprocess.Popen([sys.executable, "-c", script, target], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "here\n"
+            (left,) = os.listdir(tmp_path)
+            (tmp_path / left / "train.npy").touch()
+            sample().save(target)
+            assert sorted(os.listdir(tmp_path)) == [left, "graph"]
+        finally:
+            other.kill()
+    foreign = [".graph.partial-another.machine-1", ".graph.partial-", ".graph2.partial-1", "graph2"]
+    for name in foreign:
+        (tmp_path / name).mkdir()
+    (tmp_path / left.replace(str(other.pid), str(os.getpid()))).mkdir()  # this number was another's once
+    sample().save(target, overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == sorted([*foreign, "graph"])
+
+
+@pytest.mark.parametrize("limit", [100, 2000, 20_000])
+def test_a_write_that_fails_leaves_nothing_behind_and_what_was_there_untouched(tmp_path: Path, limit: int) -> None:
+    """A limit on the size of files fails a write just as a full disk does, and needs no full disk."""
+    before, larger = content(sample().save(tmp_path / "graph")), sample(3000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(SatkgcError, match=r"^[^\n]*graph: cannot write the graph: [^\n]*$"):
+            larger.save(tmp_path / "graph", overwrite=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == ["graph"]
+    assert content(KnowledgeGraph.load(tmp_path / "graph")) == before
+
+
+def test_the_old_graph_is_put_back_where_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(sample().save(tmp_path / "graph"))
+    rename, moved = os.rename, []
+
+    def second_fails(source: Path, target: Path) -> None:
+        moved.append(target)
+        if len(moved) == 2:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", second_fails)
+    with pytest.raises(
+        SatkgcError, match=r"graph: cannot write the graph: Permission denied; .* nothing was left behind"
+    ):
+        sample(50).save(tmp_path / "graph", overwrite=True)
+    assert moved[1:] == [tmp_path / "graph"] * 2
+    assert os.listdir(tmp_path) == ["graph"]
+    assert content(KnowledgeGraph.load(tmp_path / "graph")) == before
+
+
+def _edit_meta(folder: Path, **changes: object) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps(meta | changes))
+
+
+def _remove_key(folder: Path, key: str) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    del meta[key]
+    (folder / "meta.json").write_text(json.dumps(meta))
+
+
+def _set_size(folder: Path, name: str) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    meta["files"][name]["bytes"] = (folder / name).stat().st_size
+    (folder / "meta.json").write_text(json.dumps(meta))
+
+
+def _other_type(folder: Path) -> None:
+    np.save(folder / "train.npy", np.load(folder / "train.npy").astype(np.int64))
+    _set_size(folder, "train.npy")
+
+
+def _empty_pointers(folder: Path) -> None:
+    np.save(folder / "adjacency_edge_ptr.npy", np.empty(0, np.int64))
+    _set_size(folder, "adjacency_edge_ptr.npy")
+
+
+def _pickled(folder: Path) -> None:
+    np.save(folder / "train.npy", np.array([{}], dtype=object), allow_pickle=True)
+    _set_size(folder, "train.npy")
+
+
+def _half_a_header(folder: Path) -> None:
+    data = (folder / "train.npy").read_bytes()
+    (folder / "train.npy").write_bytes(data.replace(b"'shape'", b"(shape'"))
+
+
+def _not_arrow(folder: Path) -> None:
+    (folder / "entities.arrow").write_bytes(b"x" * 100)
+    _set_size(folder, "entities.arrow")
+
+
+DAMAGES = {
+    "cut": (lambda f: os.truncate(f / "adjacency_edges.npy", 130), "adjacency_edges.npy has 130 bytes instead of"),
+    "missing": (lambda f: (f / "known_all_head_ptr.npy").unlink(), "known_all_head_ptr.npy is missing"),
+    "no meta": (lambda f: (f / "meta.json").write_text("{"), "not a graph that can be opened"),
+    "foreign": (lambda f: (f / "meta.json").write_text('{"format": "other"}'), "not that of a graph"),
+    "a list": (lambda f: (f / "meta.json").write_text("[1]"), "not a graph that can be opened"),
+    "benchmark": (lambda f: _edit_meta(f, benchmark=5), "the name of its benchmark is no text"),
+    "newer": (lambda f: _edit_meta(f, version=99), "version 99 of the binary form, where this satkgc reads version 1"),
+    "counts": (lambda f: _edit_meta(f, train=1), r"an array of \(51, 3\) int32 where \(1, 3\) int32 belongs"),
+    "entities": (lambda f: _edit_meta(f, entities=7), "belongs"),
+    "no entities": (lambda f: _remove_key(f, "entities"), "not a graph that can be opened: 'entities'"),
+    "no train": (lambda f: _remove_key(f, "train"), "not a graph that can be opened: 'train'"),
+    "no pointers": (_empty_pointers, "not a graph that can be opened: index -1 is out of bounds"),
+    "another type": (_other_type, "int64 where"),
+    "pickle": (_pickled, "not a graph that can be opened"),
+    "half a header": (_half_a_header, "not a graph that can be opened"),
+    "not Arrow": (_not_arrow, "not a graph that can be opened"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_a_damaged_folder_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
+    damage, message = DAMAGES[case]
+    sample().save(tmp_path / "graph")
+    damage(tmp_path / "graph")  # type: ignore[no-untyped-call]
+    with pytest.raises(SatkgcError, match=message) as error:
+        KnowledgeGraph.load(tmp_path / "graph")
+    assert "\n" not in str(error.value)
+    assert "import" in str(error.value)
+
+
+def test_a_changed_byte_is_found_by_looking_at_all_of_them(tmp_path: Path) -> None:
+    folder = sample().save(tmp_path / "graph").path
+    assert folder is not None
+    data = bytearray((folder / "train.npy").read_bytes())
+    data[-1] ^= 1
+    (folder / "train.npy").write_bytes(data)
+    KnowledgeGraph.load(folder)  # opening looks at sizes alone
+    with pytest.raises(SatkgcError, match=r"train\.npy: .* does not match its checksum"):
+        verify_graph(folder)
