@@ -49,11 +49,10 @@ class Row:
 def table_rows(file: Path = _FILE) -> tuple[Row, ...]:
     """The rows of all tables in the file's order; a row that stands in several tables comes once for each."""
     data = tomllib.loads(file.read_text(encoding="utf-8"))
-    rows = [
-        replace(row, name=f"{row.name}{_ending(seed)}", seed=seed)
-        for row, seeds in ((Row(**{**entry, "seed": 0}), entry.pop("seeds", (0,))) for entry in data["row"])
-        for seed in seeds
-    ]
+    rows = []
+    for entry in data["row"]:
+        seeds = entry.pop("seeds", (0,))
+        rows += [Row(**{**entry, "name": f"{entry['name']}{_ending(seed)}", "seed": seed}) for seed in seeds]
     for family in data["family"]:
         first = {_experiment(row): row for row in reversed(rows)}
         for row in _unfold(family, data["shared"], data["backbones"]):
@@ -121,14 +120,14 @@ class Plan:
 
 def make_plan(row: Row, results: Path, backbone: str | None = None) -> Plan:
     """Look up what a row needs; its time from its own result, or else from one of the same dataset and backbone."""
-    from satkgc.kg import KnowledgeGraph, catalogue
+    from satkgc.kg import KnowledgeGraph, find_entry
     from satkgc.training import make_config
 
     if Path(row.dataset).exists():
         kg = KnowledgeGraph.load(row.dataset)
         benchmark, triples = kg.benchmark, len(kg.train)
     else:  # the catalogue knows, and nothing has to be fetched for a plan
-        benchmark, triples = row.dataset, catalogue.find(row.dataset).counts.train
+        benchmark, triples = row.dataset, find_entry(row.dataset).counts.train
     config = make_config(row.recipe, benchmark=benchmark, triples=triples, overrides=_overrides(row, backbone))
     steps = config.total_steps(triples)
     known = load_results(results)

@@ -18,7 +18,6 @@ from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
 from satkgc.kg import KnowledgeGraph
 from satkgc.models import Model, VectorModel
-from satkgc.processes import find_device
 from satkgc.training import RunFolder
 
 
@@ -45,7 +44,7 @@ class Analysis:
     def run(self, folder: Path, split: str, device: str) -> Bars:
         """Open a run folder and measure."""
         run = RunFolder.load(folder)
-        return self.measure(run.model(find_device(device)), run.kg, split)
+        return self.measure(run.model(device), run.kg, split)
 
 
 def _distance_similarity(model: Model, kg: KnowledgeGraph, _: str) -> Bars:

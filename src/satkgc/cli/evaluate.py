@@ -50,21 +50,20 @@ def evaluate(
       satkgc evaluate runs/demo --split valid --rerank 2:0.05 --ranks ranks.parquet
     """
     import json as json_module
-    from dataclasses import replace
 
     from rich.console import Console
 
-    from satkgc.training import Run
+    from satkgc.training import RunFolder
 
     if split not in ("test", "valid"):
         raise SatkgcError(f"unknown split {split!r}", remedy="choose test or valid")
-    opened = Run.load(run)
+    folder = RunFolder.load(run)
     note_unfinished(run)
     if ranks is not None:
         check_writable(ranks, ".parquet")
     changes = {**_candidates(candidates), **_rerank(rerank), "ties": ties, "memory_mib": memory_mib}
-    config = replace(opened.config.evaluation, **{name: value for name, value in changes.items() if value is not None})
-    report = opened.evaluate(split, config, device=device, progress=True)
+    config = folder.config.evaluation.replace(**{n: value for n, value in changes.items() if value is not None})
+    report = folder.evaluate(split, config, device=device, progress=True)
     if ranks is not None:
         report.save_ranks(ranks)
     if json:

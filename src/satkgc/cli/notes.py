@@ -9,9 +9,9 @@ import typer
 
 def note_unfinished(run: Path) -> None:
     """Say so if a run was stopped before its end: its answers are those of half a training."""
-    from satkgc.training import Run
+    from satkgc.training import RunFolder
 
-    opened = Run.load(run)
+    opened = RunFolder.load(run)
     if (log := opened.log()) and not opened.finished:
         which = "best" if any("validation" in record for record in log) else "latest"
         typer.echo(
