@@ -104,6 +104,55 @@ def test_a_sampler_is_a_class_and_a_line_in_the_registry(monkeypatch):
     assert batch.hops[3] == 0
 
 
+@pytest.mark.parametrize(
+    ("triples", "message"),
+    [
+        ([0, 1], "the sampler Fixed gave 2 triples for step 5; make it give 4, half of sampling.batch_size"),
+        (
+            [0, 1, 2, 10**6],
+            "the sampler Fixed gave no rows of kg.train for step 5; make it give whole numbers",
+        ),
+        ([-1, 0, 1, 2], "the sampler Fixed gave no rows of kg.train"),
+        ([0.7, 1, 2, 3], "the sampler Fixed gave no rows of kg.train"),
+    ],
+)
+def test_triples_are_looked_at_before_compiled_code_trusts_them(triples, message):
+    class Fixed(Sampler):
+        __qualname__ = "Fixed"
+
+        def triples(self, step):
+            return triples
+
+    with pytest.raises(SatkgcError, match=message):
+        Fixed(random_graph(1), SamplingConfig(batch_size=8), 0).draw(5)
+
+
+class CountingSampler(Sampler):
+    """Remembers how often it was asked."""
+
+    calls = 0
+
+    def triples(self, step):
+        self.calls += 1
+        return np.arange(self.config.triples) + self.calls
+
+    def state(self, pending=()):
+        return {**super().state(pending), "calls": np.array([self.calls])}
+
+    def restore(self, state):
+        super().restore(state)
+        self.calls = int(state["calls"][0])
+
+
+def test_a_sampler_with_a_memory_goes_on_where_it_was():
+    first, second = (
+        CountingSampler(random_graph(1), SamplingConfig(batch_size=8), 0, Needs(hops=True)) for _ in range(2)
+    )
+    drawn = [first.draw(step) for step in range(6)]
+    second.restore(first.state(pending=drawn[4:]))
+    assert [second.draw(step).triples[0] for step in range(4, 9)] == [5, 6, 7, 8, 9]
+
+
 def test_a_pass_of_random_batches_holds_every_triple_once_but_the_remainder():
     kg = random_graph(1)
     sampler = make_sampler(kg, SamplingConfig(sampler="random", batch_size=14), seed=1)

@@ -23,9 +23,6 @@ from satkgc.text.wording import Near, entity_text, full_text, relation_label, re
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
-NO_NEIGHBOURS = Neighbours(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-for _array in NO_NEIGHBOURS:
-    _array.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,11 +237,22 @@ def _int32(numbers: Any) -> Int32:
     return NONE if numbers is None else np.array(numbers, np.int32)
 
 
+def _read_only(ptr: Any, entities: Any, relations: Any) -> Neighbours:
+    """All neighbours are read-only, as a graph's are: the kernel is compiled for each kind of array."""
+    neighbours = Neighbours(ptr.astype(np.int64), entities.astype(np.int32), relations.astype(np.int32))
+    for array in neighbours:
+        array.flags.writeable = False
+    return neighbours
+
+
+NO_NEIGHBOURS = _read_only(NONE, NONE, NONE)
+
+
 def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> Neighbours:
     if not config.max_neighbours:
         return NO_NEIGHBOURS
     if not config.neighbours_per_relation:
-        return Neighbours(kg.adjacency.neighbour_ptr, kg.adjacency.neighbours, NONE)
+        return Neighbours(kg.adjacency.neighbour_ptr, kg.adjacency.neighbours, NO_NEIGHBOURS.relations)
     known = kg.known_train
     degrees = np.diff(known.head_ptr), np.diff(known.tail_ptr)
     owner = np.concatenate([np.repeat(np.arange(kg.num_entities), degree) for degree in degrees])
@@ -252,7 +260,7 @@ def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> Neighbours:
     relations = np.concatenate([known.head_relations, known.tail_relations + kg.num_relations])[order]
     others = np.concatenate([known.head_tails, known.tail_heads])[order]
     ptr = np.concatenate([[0], np.cumsum(degrees[0] + degrees[1])])
-    return Neighbours(ptr.astype(np.int64), others.astype(np.int32), relations.astype(np.int32))
+    return _read_only(ptr, others, relations)
 
 
 def _accompanied(neighbours: Neighbours, entities: int) -> Bool:
