@@ -56,8 +56,9 @@ def reproduce(
     typer.echo(f"writes {folder} and {results / row}.json", err=True)
     if not (yes or typer.confirm("Begin?", err=True)):
         raise typer.Exit(1)
-    how = {"backbone": backbone, "device": device, "resume": resume, "max_minutes": max_minutes}
-    result = run_experiment(experiment, folder, results, **how)
+    result = run_experiment(
+        experiment, folder, results, backbone=backbone, device=device, resume=resume, max_minutes=max_minutes
+    )
     if result is None:
         typer.echo("not finished: the same command with --resume goes on", err=True)
         raise typer.Exit(UNFINISHED)

@@ -1,9 +1,8 @@
-"""An experiment done again on a small graph: plan, stop, resume, result; and the commands around it."""
+"""The experiments: their rows, and one done again on a small graph: plan, stop, resume, result."""
 
 from __future__ import annotations
 
 import json
-import runpy
 
 import numpy as np
 import pytest
@@ -11,21 +10,20 @@ from made_up import result
 from typer.testing import CliRunner
 
 from graphs import graph_of
-from satkgc.analysis import rows
-from satkgc.analysis.reproduce import make_plan, reproduce
-from satkgc.analysis.results import load_results, save_result
-from satkgc.analysis.rows import Row, find_row
+from satkgc.analysis import Row, experiments, find_row, load_results, load_rows, make_plan, reproduce, save_result
+from satkgc.analysis.experiments import MPNET, load_groups, table_rows
+from satkgc.analysis.tables import paper_figures
 from satkgc.cli import app
-from satkgc.cli.reproduce import UNFINISHED
-from satkgc.errors import SatkgcError
-from satkgc.training import Run
+from satkgc.errors import UNFINISHED, SatkgcError
+from satkgc.kg import find_entry
+from satkgc.training import RunFolder, make_config
 
 SHORT = {
     "training.steps": 4,
     "training.validations": 2,
     "training.log_steps": 1,
     "sampling.batch_size": 16,
-    "text.max_tokens": 24,
+    "model.text.max_tokens": 24,
     "training.device": "cpu",
 }
 
@@ -45,7 +43,7 @@ def graph(tmp_path_factory):
 def small_row(graph, tiny_backbone, monkeypatch):
     """A row of its own, which the commands find too."""
     row = Row("small", "main", "small", str(graph), "satkgc", str(tiny_backbone), 3, SHORT, sampled=5)
-    monkeypatch.setattr(rows, "load_rows", lambda: {"small": row})
+    monkeypatch.setattr(experiments, "load_rows", lambda: {"small": row})
     return row
 
 
@@ -58,9 +56,9 @@ def finished(graph, tiny_backbone, tmp_path_factory):
 
 
 def test_the_result_is_that_of_the_run(finished, graph):
-    folder, made = finished
-    assert load_results(folder / "results").keys() == {"small"} == {made.row}
-    run = Run.load(folder / "run")
+    folder, outcome = finished
+    assert load_results(folder / "results").keys() == {"small"} == {outcome.row}
+    run = RunFolder.load(folder / "run")
     report = run.evaluate("test", device="cpu").to_json()
     kept = json.loads((folder / "results" / "small.json").read_text())
     for side in ("head", "tail", "both"):
@@ -103,27 +101,26 @@ def test_the_plan_takes_its_time_from_the_results(tmp_path):
     row = find_row("wn18rr-satkgc")
     plan = make_plan(row, tmp_path)
     assert (plan.steps, plan.epochs, plan.minutes) == (8450, 50, None)
-    assert plan.config.encoder.backbone == "sentence-transformers/all-mpnet-base-v2"
-    save_result(result("wn18rr-ablation-wo-fmt", steps=845, minutes=2.0), tmp_path)
+    assert plan.config.model.encoder.backbone == "sentence-transformers/all-mpnet-base-v2"
+    save_result(result("wn18rr-edge-ablation-wo-fmt", steps=845, minutes=2.0), tmp_path)
     by_another = make_plan(row, tmp_path, "models/mpnet")
     assert by_another.minutes == pytest.approx(20)
-    assert (
-        "about 20 minutes of training on NVIDIA H200 (by the steps of wn18rr-ablation-wo-fmt)" in by_another.lines()[-1]
-    )
-    assert by_another.config.encoder.backbone == "models/mpnet"
+    how_long = "about 20 minutes of training on NVIDIA H200 (by the steps of wn18rr-edge-ablation-wo-fmt)"
+    assert how_long in by_another.lines()[-1]
+    assert by_another.config.model.encoder.backbone == "models/mpnet"
     save_result(result("wn18rr-satkgc", steps=8450, minutes=15.0), tmp_path)
     assert "about 15 minutes of training on NVIDIA H200 (measured)" in make_plan(row, tmp_path).lines()[-1]
 
 
 def test_a_plan_says_what_is_laid_over_the_recipe(tmp_path):
-    lines = make_plan(find_row("fb15k-237-simkgc"), tmp_path).lines()
+    lines = make_plan(find_row("fb15k-237-simkgc-adjusted"), tmp_path).lines()
     (laid,) = [line for line in lines if line.startswith("settings for FB15k-237: ")]
-    assert "objective.popularity=1.0" in laid
+    assert "model.loss.logit_adjustment=1.0" in laid
     assert "sampling.batch_size=3072" in laid
     assert "backbone" not in laid
     (changed,) = [line for line in lines if line.startswith("changes to the recipe: ")]
     assert changed.endswith(": nothing")
-    assert make_plan(find_row("fb15k-237-satkgc"), tmp_path).minutes is None
+    assert make_plan(find_row("fb15k-237-satkgc-adjusted"), tmp_path).minutes is None
 
 
 def test_rows_are_listed_with_their_results(tmp_path):
@@ -140,58 +137,59 @@ def test_no_row_or_an_unknown_one_is_told():
     assert "did you mean wn18rr-satkgc" in str(unknown)
 
 
-def evaluate(*arguments):
-    return CliRunner().invoke(app, ["evaluate", *map(str, arguments), "--device", "cpu"], env={"COLUMNS": "200"})
+def test_every_row_is_a_valid_configuration_of_a_known_graph_and_no_two_are_the_same():
+    seen: dict[tuple[str, str], str] = {}
+    for row in load_rows().values():
+        assert find_entry(row.dataset).name == row.dataset
+        overrides = {**row.overrides, "training.seed": row.seed, "model.encoder.backbone": row.backbone}
+        config = make_config(row.recipe, benchmark=row.dataset, overrides=overrides).replace(recipe="")
+        assert (row.dataset, repr(config)) not in seen, f"{row.name} is {seen[row.dataset, repr(config)]} again"
+        seen[row.dataset, repr(config)] = row.name
 
 
-def test_evaluate_prints_the_metrics_as_json_and_as_a_table(finished, tmp_path):
-    run = finished[0] / "run"
-    report = json.loads(evaluate(run, "--json").stdout)
-    assert report["both"]["mrr"] == pytest.approx(finished[1].both["mrr"], abs=1e-5)
-    shown = evaluate(run, "--ranks", tmp_path / "ranks.parquet")
-    assert f"{report['both']['mrr']:.3f}" in shown.stdout
-    assert (tmp_path / "ranks.parquet").exists()
+def test_tables_and_paper_figures_that_rows_name_exist():
+    for row in table_rows():
+        assert row.group in load_groups()
+        assert row.paper is None or row.paper in paper_figures()[row.dataset]
 
 
-def test_evaluate_takes_every_option(finished):
-    run = finished[0] / "run"
-    other = json.loads(evaluate(run, "--split", "valid", "--ties", "pessimistic", "--rerank", "2:0.1", "--json").stdout)
-    assert (other["split"], other["ties"], other["rerank"]) == ("valid", "pessimistic", {"hops": 2, "weight": 0.1})
-    few = json.loads(evaluate(run, "--candidates", "7", "--json").stdout)
-    assert few["candidates"] == "7 sampled of all entities"
-    split = json.loads(evaluate(run, "--candidates", "split", "--memory-mib", "32", "--json").stdout)
-    assert split["num_candidates"] < 30
-    assert split["config"]["memory_mib"] == 32
+def test_families_unfold_into_backbones_and_seeds():
+    assert find_row("wn18rr-edge-ablation-wo-pcl").backbone == MPNET
+    other = find_row("wn18rr-edge-ablation-wo-pcl-minilm-seed1")
+    assert (other.backbone, other.seed, other.recipe) == ("minilm", 1, "wo-pcl")
+    shared = find_row("wn18rr-edge-ablation-wo-pcl").overrides
+    assert shared["training.epochs"] == 5  # the length of all comparisons on this graph
+    assert shared["model.text.exclude"] == "edge"  # as the name says
+    assert other.overrides == {**shared, "training.learning_rate": 3e-4}  # MiniLM's own rate
+    assert find_row("wn18rr-edge-batch-512-minilm").overrides == {
+        **shared,
+        "training.learning_rate": 3e-4,
+        "sampling.batch_size": 512,
+    }
+    assert "wn18rr-edge-batch-512" not in load_rows()  # a family names its backbones
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--split", "train"), "choose test or valid"),
-        (("--candidates", "few"), "give all, split or a number"),
-        (("--rerank", "two"), "give HOPS or HOPS:WEIGHT"),
-        (("--ties", "lucky"), "evaluation.ties is 'lucky'"),
-    ],
+    "row",
+    ["wn18rr-satkgc", "wn18rr-satkgc-authors", "wn18rr-simkgc", "fb15k-237-satkgc-authors", "fb15k-237-simkgc"],
 )
-def test_evaluate_refuses_nonsense_in_one_line(finished, options, message):
-    error = evaluate(finished[0] / "run", *options).exception
-    assert isinstance(error, SatkgcError)
-    assert message in str(error)
+def test_what_bears_a_published_name_has_two_seeds_and_no_setting_of_ours(row):
+    for name, seed in ((row, 0), (f"{row}-seed1", 1)):
+        known = find_row(name)
+        assert (known.backbone, known.seed, known.overrides) == (MPNET, seed, {})
+        config = make_config(known.recipe, benchmark=known.dataset)
+        assert (config.model.loss.logit_adjustment, config.model.text.exclude) == (0, "answer")
+        assert config.training.epochs == (50 if known.dataset == "WN18RR" else 30)
 
 
-def test_evaluate_says_where_no_run_is(tmp_path):
-    assert "no run here" in str(evaluate(tmp_path).exception)
+def test_a_row_may_stand_in_several_tables_under_other_labels():
+    shown = [row for row in table_rows() if row.name == "wn18rr-edge-ablation-satkgc-minilm"]
+    assert {"ablation": "SATKGC", "samplers": "BRWR", "batch": "1024"}.items() <= {
+        r.group: r.label for r in shown
+    }.items()
+    assert find_row("wn18rr-edge-ablation-satkgc-minilm").label == "SATKGC"
 
 
-def test_the_paper_s_figures_of_a_run(finished, tmp_path, monkeypatch, capsys):
-    run = finished[0] / "run"
-    for module, title in (("fp_by_distance", "1"), ("fp_by_degree", "–")):
-        monkeypatch.setattr("sys.argv", [module, str(run), "--plot", str(tmp_path / f"{module}.png")])
-        runpy.run_module(f"satkgc.analysis.{module}", run_name="__main__")
-        ratios = json.loads(capsys.readouterr().out)["run"]
-        assert title in next(iter(ratios))
-        assert max(ratios.values()) > 0
-        assert (tmp_path / f"{module}.png").read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setattr("sys.argv", ["distance_similarity", str(run)])
-    runpy.run_module("satkgc.analysis.distance_similarity", run_name="__main__")
-    assert -1 <= json.loads(capsys.readouterr().out)["1"] <= 1.0001
+def test_a_row_that_is_not_there_is_answered_with_those_that_are():
+    with pytest.raises(SatkgcError, match="did you mean wn18rr-satkgc"):
+        find_row("wn18r-satkgc")
