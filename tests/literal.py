@@ -10,33 +10,37 @@ def cosine(a, b):
     return sum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
 
 
-def loss(config, samples, queries, tails, known, degree, distance, tau, beta, count):
-    """L_B of the samples (head, directed relation, tail), one vector each; `distance[e]` is the hops from h_c to e.
+def loss(config, samples, queries, tails, known, degree, hops, tau, beta, count):
+    """L_B of the samples (head, directed relation, tail), one vector each.
 
-    `count[e]` is how often e answers in training: popularity divides by its power.
+    `hops[e]` are those from h_c to e, -1 without a path.
+
+    `count[e]` is how often e answers in training: logit adjustment divides by its power.
     """
     size = len(samples)
 
     def omega(i, j):
-        """The reciprocal of the product of the two hops."""
-        return 1 / (distance[samples[i][0]] * distance[samples[j][2]])
+        """The paper: the reciprocal of the product of the two hops. The authors' program: two tails, each two more."""
+        if config.proximity == "paper":
+            first, second = hops[samples[i][0]], hops[samples[j][2]]
+            return 0 if -1 in (first, second) else 1 / (max(first, 1) * max(second, 1))
+        first, second = hops[samples[i][2]], hops[samples[j][2]]
+        return 0 if i == j or -1 in (first, second) else 1 / ((first + 2) * (second + 2))
 
     def phi(i, j):
         """Eq. 4, with the margin of Eq. 3."""
         value = cosine(queries[i], tails[j])
-        if config.proximity == "all" or (config.proximity == "negatives" and i != j):
+        if config.proximity != "off":
             value += beta * omega(i, j)
         return value - (config.margin if i == j else 0)
 
     def is_false_negative(i, entity):
         head, relation, tail = samples[i]
-        if config.mask == "known":
-            return (head, relation, entity) in known or entity == tail
-        return config.mask == "answer" and entity == tail
+        return (head, relation, entity) in known or entity == tail
 
     def share(value, entity):
         """What an entity brings to the softmax over tails."""
-        return math.exp(value / tau) / count[entity] ** config.popularity
+        return math.exp(value / tau) / count[entity] ** config.logit_adjustment
 
     def forward(i):
         """Eq. 3: (h, r) → t."""
@@ -58,12 +62,11 @@ def loss(config, samples, queries, tails, known, degree, distance, tau, beta, co
     def psi(entity):
         return math.log(degree[entity] + 1) if config.frequency else 1
 
-    def reduced(losses, weights):
-        """Eq. 5, or one of its means."""
-        total = sum(w * x for w, x in zip(weights, losses, strict=True))
-        return total / {"sum": 1, "mean": size, "weighted-mean": sum(weights)}[config.reduction]
+    def mean(losses, weights):
+        """Eq. 5, over the number of samples."""
+        return sum(w * x for w, x in zip(weights, losses, strict=True)) / size
 
-    result = reduced([forward(i) for i in range(size)], [psi(tail) for _, _, tail in samples])
+    result = mean([forward(i) for i in range(size)], [psi(tail) for _, _, tail in samples])
     if config.two_sided:
-        result += reduced([backward(j) for j in range(size)], [psi(head) for head, _, _ in samples])
+        result += mean([backward(j) for j in range(size)], [psi(head) for head, _, _ in samples])
     return result

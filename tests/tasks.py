@@ -1,4 +1,4 @@
-"""Small things to train: a graph with learnable texts, towers from the tiny backbone, and a batch of samples."""
+"""Small things to train: a graph with learnable texts, a text model on the tiny backbone, and a batch for it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import pyarrow as pa
 import torch
 
 from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.models.text import EncoderConfig, Objective, ObjectiveConfig, Towers
+from satkgc.models import EncoderConfig, LossConfig, StepContext, TextModel, TextModelConfig
+from satkgc.models.text.collate import Collate, TextBatch
 from satkgc.processes import Processes
 from satkgc.sampling import SamplingConfig, make_sampler
-from satkgc.text import TextConfig, Texts
-from satkgc.training.collate import Collate, Samples
-from satkgc.training.step import backward
+from satkgc.text import TextConfig
 
 
 def small_graph(seed: int = 0, entities: int = 40, triples: int = 160) -> KnowledgeGraph:
@@ -33,41 +32,48 @@ def small_graph(seed: int = 0, entities: int = 40, triples: int = 160) -> Knowle
 
 
 class Task:
-    """Everything that a step takes, from one seed."""
+    """Everything that a step of the text model takes, from one seed."""
 
-    def __init__(self, backbone, objective=None, batch_size=16, dropout=0.1, **encoder) -> None:
+    def __init__(self, backbone, loss=None, batch_size=16, dropout=0.1, **encoder) -> None:
         self.kg = small_graph()
-        self.config = objective or ObjectiveConfig(proximity="all", beta=0.1, frequency=True)
+        config = TextModelConfig(
+            text=TextConfig(max_tokens=30),
+            encoder=EncoderConfig(backbone=str(backbone), dropout=dropout, **encoder),
+            loss=loss or LossConfig(proximity="paper", beta=0.1, frequency=True),
+        )
         with torch.random.fork_rng():
             torch.manual_seed(1)  # the pooled vectors of a random model are all alike without some noise on top
-            self.towers = Towers.create(EncoderConfig(backbone=str(backbone), dropout=dropout, **encoder)).train()
-            for parameter in self.towers.parameters():
+            self.model = TextModel(self.kg, config).train()
+            for parameter in self.model.towers.parameters():
                 parameter.data += 0.1 * torch.randn_like(parameter)
-        self.objective = Objective(self.config)
-        self.texts = Texts(self.kg, self.towers.tokenizer, TextConfig(max_tokens=30))
-        self.sampler = make_sampler(self.kg, SamplingConfig(batch_size=batch_size, sampler="rwr"), 0)
+        self.towers, self.texts = self.model.towers, self.model.texts
+        sampling = SamplingConfig(batch_size=batch_size, sampler="rwr")
+        self.batch = make_sampler(self.kg, sampling, 0, self.model.needs).draw(0)
 
-        self.batch = self.sampler.draw(0)
-
-    def samples(self, chunk_tokens: int | None = None, ranks: Processes | None = None) -> Samples:
-        """The samples of the first step."""
-        return Collate(self.kg, self.texts, self.config, self.towers.pack, chunk_tokens, ranks)(self.batch)
+    def collate(self, chunk_tokens: int | None = None, processes: Processes | None = None) -> TextBatch:
+        """The batch of the first step, prepared."""
+        return Collate(self.kg, self.texts, self.towers.pack, chunk_tokens, processes)(self.batch)
 
     def step(
-        self, samples: Samples | None = None, chunk_tokens: int | None = None, ranks: Processes | None = None, **how
-    ):
-        """The loss and all gradients of the first step, which are then cleared."""
-        samples = samples or self.samples(chunk_tokens, ranks)
-        how = {"seed": 7, "keep": chunk_tokens is None, "ranks": ranks} | how
-        return {"loss": backward(self.towers, self.objective, samples, **how), **self.gradients()}
+        self,
+        chunk_tokens: int | None = None,
+        processes: Processes | None = None,
+        seed: int = 7,
+        precision: torch.dtype = torch.float32,
+        cache: bool = True,
+    ) -> dict[str, torch.Tensor]:
+        """The loss and all gradients of the first step, then cleared; chunks are encoded twice, if `cache`."""
+        self.towers.config = self.towers.config.replace(chunk_tokens=chunk_tokens if cache else None)
+        context = StepContext(seed, precision, processes or Processes())
+        metrics = self.model.backward(self.collate(chunk_tokens, processes), context)
+        return {"loss": metrics["loss"], **self.gradients()}
 
     def gradients(self) -> dict[str, torch.Tensor]:
         """The gradients that lie at the parameters, which are then cleared."""
-        named = [*self.towers.named_parameters(), *self.objective.named_parameters()]
-        found = {name: p.grad.clone() for name, p in named if p.grad is not None}
-        for _, parameter in named:
-            parameter.grad = None
-        return found
+        named = dict(self.model.named_parameters())
+        gradients = {name: p.grad.clone() for name, p in named.items() if p.grad is not None}
+        self.model.zero_grad(set_to_none=True)
+        return gradients
 
 
 def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor], tolerance: float = 1e-5) -> None:

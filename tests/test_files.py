@@ -11,12 +11,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from satkgc.training.curves import draw_curves
 
 from satkgc.analysis import ANALYSES, draw_bars
 from satkgc.completion.search import EntitySearch
 from satkgc.files import atomic_write
 from satkgc.sampling import plot_occurrences
-from satkgc.training.curves import draw_curves
+<<<<<<< HEAD
+=======
+from satkgc.training.log import draw_curves
+>>>>>>> tests
 
 COUNTS = np.array([3, 2, 1])
 BARS = SimpleNamespace(groups=["1"], values=COUNTS[:1])

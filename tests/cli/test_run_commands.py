@@ -5,28 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from graphs import graph_of
+from little_world import little_world, write_run
 from satkgc.analysis import ANALYSES
 from satkgc.cli import app
 from satkgc.errors import SatkgcError
-from satkgc.models import EncoderConfig, TextModel, TextModelConfig
-from satkgc.training import Config, RunFolder
+from satkgc.training import RunFolder
 
 
 @pytest.fixture(scope="module")
 def run(tiny_backbone, tmp_path_factory):
     """A run folder over a small graph."""
-    rng = np.random.default_rng(0)
-    triples = rng.permutation(np.unique(rng.integers(0, [30, 2, 30], (90, 3)), axis=0))
-    kg = graph_of(triples[:-20], 30, 2, triples[-20:-10], triples[-10:])
-    config = Config(model=TextModelConfig(encoder=EncoderConfig(backbone=str(tiny_backbone))))
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    TextModel(kg, config.model).save(folder / "model")
-    return RunFolder.create(folder, config, kg, "made up").folder
+    return write_run(tmp_path_factory.mktemp("runs") / "run", little_world(), tiny_backbone)
 
 
 def invoke(command, *arguments):
@@ -48,7 +40,7 @@ def test_evaluate_takes_every_option(run):
     few = json.loads(invoke("evaluate", run, "--candidates", "7", "--json").stdout)
     assert few["candidates"] == "7 sampled of all entities"
     split = json.loads(invoke("evaluate", run, "--candidates", "split", "--memory-mib", "32", "--json").stdout)
-    assert split["num_candidates"] < 30
+    assert split["num_candidates"] < 90
     assert split["config"]["memory_mib"] == 32
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from satkgc.cli.arguments import DeviceOption
 from satkgc.files import check_writable
 
 
@@ -18,9 +19,9 @@ def register(app: typer.Typer) -> None:
 
 def analyse(
     name: Annotated[str, typer.Argument(metavar="NAME", help="An analysis, as named above.")],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, as `satkgc train` writes them.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The run folders that `satkgc train` wrote.")],
     split: Annotated[str, typer.Option(help="Whose questions to ask: test, valid or train.")] = "test",
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = "auto",
+    device: DeviceOption = "auto",
     plot: Annotated[Path | None, typer.Option(help="Draw the values into this picture.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

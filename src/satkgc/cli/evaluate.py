@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from satkgc.cli.notes import note_unfinished
+from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
 
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run folder, as `satkgc train` writes it.")],
+    run: RunArgument,
     split: Annotated[str, typer.Option(help="Which triples to ask: test or valid.")] = "test",
     candidates: Annotated[
         str | None,
@@ -35,7 +35,7 @@ def evaluate(
         ),
     ] = None,
     memory_mib: Annotated[int | None, typer.Option(help="Memory for vectors and scores.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = "auto",
+    device: DeviceOption = "auto",
     ranks: Annotated[Path | None, typer.Option(help="Keep the rank of every triple in this Parquet file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON with all metrics and break-downs.")] = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from satkgc.cli.arguments import DeviceOption
 from satkgc.errors import UNFINISHED, SatkgcError
 
 
@@ -27,7 +28,7 @@ def reproduce(
     max_minutes: Annotated[
         float | None, typer.Option(help="Save and stop after so many minutes; the exit code is then 3.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = "auto",
+    device: DeviceOption = "auto",
     out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/ROW")] = None,
     results: Annotated[Path, typer.Option(help="Where results are kept.")] = Path("results"),
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from satkgc.errors import SatkgcError
-from satkgc.models.text import EncoderConfig, Towers
+from satkgc.models import EncoderConfig, Towers
 from satkgc.models.text import backbone as backbones
 
 

@@ -11,8 +11,8 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 pytest.importorskip("triton", reason="the fused kernel needs Triton")
 
-from satkgc.models.text.block import scramble, threshold
 from satkgc.models.text.fused_attention import packed_attention, tile
+from satkgc.models.text.transformer import scramble, threshold
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LENGTHS = [5, 1, 9, 16, 3, 30]

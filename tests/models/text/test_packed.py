@@ -1,23 +1,14 @@
-"""Where each token of a packed batch belongs, and pooling over it, by brute force."""
+"""Where each token of a packed batch belongs, by brute force."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
-import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from satkgc.models.text.packed import Packed
-from satkgc.models.text.pooling import pool_packed, pool_padded
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tiny import random_batch
-
 from satkgc.text import TokenBatch
+from tiny import random_batch
 
 
 def batch_of(lengths: list[int], types: bool) -> TokenBatch:
@@ -53,28 +44,6 @@ def test_every_token_has_its_place(lengths: list[int], types: bool, tokens: int,
     assert (packed.types is None) != types
     if packed.types is not None and batch.type_ids is not None:
         assert packed.types[: packed.tokens].tolist() == batch.type_ids.tolist()
-
-
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
-def test_pooling(pooling: str) -> None:
-    batch = random_batch(texts=6, longest=7)
-    packed = Packed.of(batch, round_tokens=32)
-    hidden = torch.randn(len(packed.ids), 5, generator=torch.manual_seed(0)).requires_grad_()
-    padded = torch.full((len(batch), packed.width, 5), 99.0)  # what stands outside must not count
-    inside = torch.zeros(padded.shape[:2], dtype=torch.bool)
-    expected = []
-    for row in range(len(batch)):
-        own = hidden[batch.ptr[row] : batch.ptr[row + 1]].detach()
-        padded[row, : len(own)], inside[row, : len(own)] = own, True
-        one = {"mean": own.mean(0), "cls": own[0], "max": own.max(0).values}[pooling]
-        expected.append(one / one.norm())
-    found = pool_packed(hidden, packed, pooling)  # type: ignore[arg-type]
-    assert torch.allclose(found, torch.stack(expected), atol=1e-6)
-    assert torch.allclose(pool_padded(padded, inside, pooling), found, atol=1e-6)  # type: ignore[arg-type]
-    found.sum().backward()
-    assert hidden.grad is not None
-    assert not hidden.grad[packed.tokens :].any(), "made-up tokens have no gradient"
-    assert hidden.grad[: packed.tokens].any()
 
 
 def test_moving_keeps_everything() -> None:
