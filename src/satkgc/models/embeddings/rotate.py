@@ -1,0 +1,34 @@
+"""RotatE (Sun et al., 2019): a relation turns each complex number of the head by an angle."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from satkgc.models.embeddings.interaction import Interaction, complex_moduli, complex_product
+
+
+class RotatE(Interaction):
+    """−‖h ∘ e^{iθ} − t‖₂, with `dim` complex numbers an entity and `dim` angles a relation."""
+
+    distance = 2.0
+
+    @property
+    def entity_width(self) -> int:
+        """Real and imaginary parts."""
+        return 2 * self.dim
+
+    def query(self, heads: Tensor, relations: Tensor) -> Tensor:
+        """h turned by the relation's angles."""
+        return complex_product(heads, torch.cat([relations.cos(), relations.sin()], -1))
+
+    def reset(self, entities: Tensor, relations: Tensor, scale: float) -> None:
+        """Entities around zero, angles all around the circle."""
+        nn.init.normal_(entities, std=scale)
+        nn.init.uniform_(relations, -math.pi, math.pi)
+
+    def factors(self, embeddings: Tensor) -> Tensor:
+        """|z| of each complex number of an entity; the absolute angles of a relation."""
+        return complex_moduli(embeddings) if embeddings.shape[-1] == self.entity_width else embeddings.abs()
