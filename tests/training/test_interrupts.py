@@ -19,9 +19,9 @@ def send(number):
 def test_a_signal_sets_a_wish_and_handlers_come_back(number):
     before = signal.getsignal(number)
     with Interrupts() as interrupts:
-        assert interrupts.asked is None
+        assert interrupts.signal is None
         send(number)
-        assert interrupts.asked == number.name
+        assert interrupts.signal == number.name
         assert signal.getsignal(number) == before  # a second one is not held up
     assert signal.getsignal(number) == before
 
@@ -34,7 +34,7 @@ def test_a_closed_terminal_is_a_wish_too_however_often_it_is_told(number):
         send(number)
         send(signal.SIGHUP)
         send(signal.SIGHUP)
-        assert interrupts.asked == number.name
+        assert interrupts.signal == number.name
     assert len(said) == 1
     assert ("once more" in said[0]) == (number == signal.SIGTERM)
     assert signal.getsignal(signal.SIGHUP) == before
@@ -45,7 +45,7 @@ def test_nohup_keeps_a_run_from_noticing():
     try:
         with Interrupts() as interrupts:
             send(signal.SIGHUP)
-            assert interrupts.asked is None
+            assert interrupts.signal is None
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -57,7 +57,7 @@ def test_what_torchrun_passes_on_again_does_no_harm(monkeypatch):
     with Interrupts() as interrupts:
         send(signal.SIGINT)
         send(signal.SIGINT)
-        assert interrupts.asked == "SIGINT"
+        assert interrupts.signal == "SIGINT"
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -85,19 +85,19 @@ def test_work_that_can_wait_ends_with_the_first_signal(number):
         done.append("never reached")
 
     with Interrupts(said.append) as interrupts:
-        assert interrupts.unless_asked(lambda: 5) == 5
-        assert interrupts.unless_asked(work) is None
-        assert interrupts.asked == number.name
-        assert interrupts.unless_asked(work) is None  # nor is it begun
+        assert interrupts.unless_signalled(lambda: 5) == 5
+        assert interrupts.unless_signalled(work) is None
+        assert interrupts.signal == number.name
+        assert interrupts.unless_signalled(work) is None  # nor is it begun
     assert done == ["begun"]
     assert said[0].startswith(f"{number.name}: validation is left for later")
 
 
 def test_and_what_follows_it_is_not_interrupted():
     with Interrupts() as interrupts:
-        interrupts.unless_asked(lambda: None)
+        interrupts.unless_signalled(lambda: None)
         send(signal.SIGINT)
-        assert interrupts.asked == "SIGINT"
+        assert interrupts.signal == "SIGINT"
 
 
 def test_other_threads_have_no_handlers_to_set():
@@ -105,7 +105,7 @@ def test_other_threads_have_no_handlers_to_set():
 
     def work():
         with Interrupts() as interrupts:
-            found.append(interrupts.asked)
+            found.append(interrupts.signal)
 
     thread = threading.Thread(target=work)
     thread.start()

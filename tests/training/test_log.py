@@ -10,21 +10,23 @@ import pytest
 import torch
 
 from satkgc.errors import SatkgcError
-from satkgc.training.log import Log, make_tracker, read_log
+from satkgc.training.log import Log, draw_curves, make_tracker, read_log
 
 
-def number(value):
-    return torch.tensor(float(value))
+def numbers(loss, norm, **metrics):
+    values = {"loss": loss, **metrics, "gradient_norm": norm}
+    return {name: torch.tensor(float(value)) for name, value in values.items()}
 
 
 def test_a_record_is_the_mean_since_the_last(tmp_path):
     log = Log(tmp_path / "log.jsonl", 0)
     assert log.write(8, 0.0, {}) is None
     for step in (1, 2, 3):
-        log.add(step, number(step), number(10 - step))
+        log.add(step, numbers(step, 10 - step, temperature=step / 2, beta=-step))
     record = log.write(8, 0.0, {"lr": 0.1})
     assert (record["step"], record["loss"], record["gradient_norm"], record["lr"]) == (3, 2, 9, 0.1)
     assert record["triples_per_second"] > 0
+    assert record["metrics"] == {"temperature": 1.5, "beta": -3}  # a model's own are those of the last step
     assert read_log(tmp_path / "log.jsonl") == [record]
     assert log.write(8, 0.0, {}) is None
 
@@ -44,9 +46,9 @@ def test_resuming_cuts_it_back_and_half_a_line_is_dropped(tmp_path):
 @pytest.mark.parametrize(("loss", "norm"), [("nan", 1), ("inf", 1), (1, "nan")])
 def test_what_is_no_number_is_named_by_its_step(tmp_path, loss, norm):
     log = Log(tmp_path / "log.jsonl", 0)
-    log.add(6, number(1), number(1))
-    log.add(7, number(loss), number(norm))
-    log.add(8, number("nan"), number(1))
+    log.add(6, numbers(1, 1))
+    log.add(7, numbers(loss, norm))
+    log.add(8, numbers("nan", 1))
     with pytest.raises(SatkgcError, match="the loss of step 7 is"):
         log.write(8, 0.0, {})
     assert read_log(tmp_path / "log.jsonl") == []
@@ -54,13 +56,13 @@ def test_what_is_no_number_is_named_by_its_step(tmp_path, loss, norm):
 
 def test_other_ranks_write_nothing(tmp_path):
     log = Log(None, 0)
-    log.add(1, number(1), number(1))
+    log.add(1, numbers(1, 1))
     assert log.write(8, 0.0, {})["loss"] == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_tracker_gets_the_numbers_and_must_be_installed(tmp_path, monkeypatch):
-    assert make_tracker("none", tmp_path) is None
+    assert make_tracker(None, tmp_path) is None
     monkeypatch.setitem(sys.modules, "trackio", None)  # as if it were not installed
     with pytest.raises(SatkgcError, match=r"training.tracker is trackio, which is not installed"):
         make_tracker("trackio", tmp_path)
@@ -68,6 +70,15 @@ def test_a_tracker_gets_the_numbers_and_must_be_installed(tmp_path, monkeypatch)
     stand_in = types.SimpleNamespace(init=lambda **how: None, log=lambda record, step: sent.append((step, record)))
     monkeypatch.setitem(sys.modules, "trackio", stand_in)
     log = Log(tmp_path / "log.jsonl", 0, make_tracker("trackio", tmp_path))
-    log.note({"step": 3, "validation": {"both": {"mrr": 0.5}}, "name": "x"})
-    assert sent == [(3, {"validation/both/mrr": 0.5})]
+    log.note({"step": 3, "validation": {"both": {"mrr": 0.5}}, "name": "x", "metrics": {"beta": 0.1}})
+    assert sent == [(3, {"validation/both/mrr": 0.5, "metrics/beta": 0.1})]
     assert json.loads((tmp_path / "log.jsonl").read_text())["step"] == 3
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_curves_are_drawn_of_what_there_is(tmp_path, validated):
+    log = [{"step": step, "loss": 1 / step, "metrics": {}} for step in (1, 2, 3)]
+    if validated:
+        log.append({"step": 3, "validation": {"both": {"mrr": 0.5, "hits@1": 0.4, "hits@10": 0.6}}})
+    draw_curves(log, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

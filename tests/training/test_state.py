@@ -1,36 +1,34 @@
-"""A state comes back whole, and only into the model it is of."""
+"""A state comes back whole, and only into the model it is of; the learning rate and the parameter groups."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
-from tasks import Task
 
 from satkgc.errors import SatkgcError
+from satkgc.training import TrainingConfig
 from satkgc.training.checkpoint import Checkpoints
-from satkgc.training.config import TrainingConfig
-from satkgc.training.run import replace_folder
-from satkgc.training.state import State
+from satkgc.training.state import State, clip, make_optimizer, schedule, set_learning_rate
+from tasks import Task
 
-CONFIG = TrainingConfig(average=0.9, learning_rate=1e-3)
+CONFIG = TrainingConfig(learning_rate=1e-3)
 
 
 def moved(backbone, steps, **encoder):
     """A state after a few steps of training."""
     task = Task(backbone, **encoder)
-    state = State(task.towers, task.objective, CONFIG)
-    return task, go_on(task, state, steps)
+    return task, go_on(task, State(task.model, CONFIG), steps)
 
 
 def go_on(task, state, steps):
     for _ in range(steps):
-        found = task.step()
+        gradients = task.step()
         for name, parameter in state.named.items():
-            parameter.grad = found[name.split(".", 1)[1]]
+            parameter.grad = gradients.get(name)
         state.optimizer.step()
         state.optimizer.zero_grad()
         state.step += 1
-        state.average.update(state.step)
     return state
 
 
@@ -38,6 +36,7 @@ def go_on(task, state, steps):
 def test_it_goes_on_as_if_it_had_not_stopped(tiny_backbone, tmp_path, tied):
     task, state = moved(tiny_backbone, 2, tied=tied)
     state.best = {"step": 1, "mrr": 0.25}
+    state.validated = 1
     checkpoints = Checkpoints(tmp_path)
     saved = checkpoints.save("step-00000002", state.tensors(), {}, state.facts())
     go_on(task, state, 2)
@@ -46,11 +45,14 @@ def test_it_goes_on_as_if_it_had_not_stopped(tiny_backbone, tmp_path, tied):
     tensors, _, facts = checkpoints.read(saved)
     restored.restore(tensors, facts)
     assert (restored.step, restored.best, restored.best_name) == (2, {"step": 1, "mrr": 0.25}, "best-00000001")
+    assert restored.validated == 1
     go_on(other, restored, 2)
-    for name, value in state.weights().items():
-        assert torch.equal(value, restored.weights()[name]), name
-    for left, right in zip(state.average.values, restored.average.values, strict=True):
-        assert torch.equal(left, right)
+    before, after = state.tensors(), restored.tensors()
+    assert before["optimizer"]
+    for group, values in before.items():
+        assert values.keys() == after[group].keys()
+        for name, value in values.items():
+            assert torch.equal(value, after[group][name]), name
 
 
 def test_a_tied_model_is_saved_once(tiny_backbone):
@@ -68,20 +70,47 @@ def test_the_weights_of_another_model_are_refused(tiny_backbone):
         untied.load_weights(wrong)
 
 
-def test_a_folder_takes_the_place_of_another(tmp_path):
-    for name in ("new", "old"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / name).touch()
-    replace_folder(tmp_path / "new", tmp_path / "old")
-    assert [path.name for path in tmp_path.rglob("*")] == ["old", "new"]
-    (tmp_path / "next").mkdir()
-    replace_folder(tmp_path / "next", tmp_path / "fresh")
-    assert (tmp_path / "fresh").is_dir()
+def test_the_rate_rises_over_the_warm_up_and_falls_to_zero():
+    rates = [schedule(step, 8000, 400) for step in range(8000)]
+    assert rates[0] == 1 / 400
+    assert rates[399] == rates[400] == 1  # the peak
+    assert np.allclose(np.diff(rates[400:]), -1 / 7600)
+    assert rates[-1] == pytest.approx(1 / 7600)
 
 
-def test_a_folder_that_cannot_be_replaced_is_not_lost(tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "weights").write_text("trained")
-    with pytest.raises(FileNotFoundError):
-        replace_folder(tmp_path / "gone meanwhile", tmp_path / "old")
-    assert [file.read_text() for file in tmp_path.rglob("weights")] == ["trained"]
+@pytest.mark.parametrize("steps", [1, 5, 10, 100, 1000])
+def test_a_short_run_is_not_all_warm_up(steps):
+    rates = [schedule(step, steps, 400) for step in range(steps)]
+    assert max(rates) == 1
+    assert min(rates) > 0
+    assert np.argmax(rates) <= steps / 10
+
+
+def test_only_matrices_decay(tiny_backbone):
+    task = Task(tiny_backbone, tied=True)
+    optimizer = make_optimizer(task.model, TrainingConfig(weight_decay=0.1, learning_rate=1e-3))
+    set_learning_rate(optimizer, 0.5)
+    groups = {}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            assert id(parameter) not in groups
+            groups[id(parameter)] = group
+    for parameter in task.model.parameters():
+        group = groups[id(parameter)]
+        assert (group["weight_decay"], group["lr"]) == (0.1 if parameter.ndim >= 2 else 0, 0.5)
+
+
+def test_what_is_not_trained_is_not_in_the_optimizer(tiny_backbone):
+    task = Task(tiny_backbone)
+    task.model.contrastive.beta.requires_grad_(False)
+    optimizer = make_optimizer(task.model, CONFIG)
+    assert not any(task.model.contrastive.beta is p for group in optimizer.param_groups for p in group["params"])
+
+
+def test_gradients_are_clipped_to_a_norm():
+    parameters = [torch.nn.Parameter(torch.zeros(2)) for _ in range(2)]
+    for limit, expected in ((1.0, 1.0), (100.0, 10.0)):
+        for parameter in parameters:
+            parameter.grad = torch.full((2,), 5.0)
+        assert clip(parameters, limit).item() == 10
+        assert torch.cat([p.grad for p in parameters]).norm().item() == pytest.approx(expected, rel=1e-5)

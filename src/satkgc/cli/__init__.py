@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from satkgc.cli import compare, complete, evaluate, export, kg, propose, reproduce, sample, serve, train
+from satkgc.cli import analyse, compare, complete, evaluate, export, kg, propose, reproduce, sample, serve, train
 from satkgc.errors import SatkgcError
 
 app = typer.Typer(
@@ -20,13 +20,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for module in (kg, sample, train, evaluate, compare, complete, propose, serve, export, reproduce):
+for module in (kg, sample, train, evaluate, compare, complete, propose, serve, export, analyse, reproduce):
     module.register(app)
 
 
 def _version(value: bool) -> None:
     if value:
-        from satkgc import __version__
+        from satkgc.version import __version__
 
         print(f"satkgc {__version__}")
         raise typer.Exit

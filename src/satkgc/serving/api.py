@@ -9,7 +9,6 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Query, Request
 from fastapi.security import HTTPBearer
 
-from satkgc import __version__
 from satkgc.completion import Answer, EntityDetail, Evidence
 from satkgc.errors import SatkgcError
 from satkgc.serving import schemas
@@ -32,6 +31,7 @@ from satkgc.serving.schemas import (
 )
 from satkgc.serving.service import Service, until_disconnect
 from satkgc.serving.settings import MAX_ID, MAX_NAME, MAX_NEIGHBOURS, MAX_OFFSET
+from satkgc.version import __version__
 
 
 def routes(service: Service) -> APIRouter:

@@ -16,7 +16,6 @@ from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from satkgc import __version__
 from satkgc.completion import AmbiguousNameError, UnknownNameError
 from satkgc.errors import SatkgcError
 from satkgc.serving.api import routes
@@ -24,6 +23,7 @@ from satkgc.serving.gate import Gate
 from satkgc.serving.schemas import NEW, TEXT, Health, one_line, problems, suggestions
 from satkgc.serving.service import Busy, NotReady, Service
 from satkgc.serving.settings import ServiceSettings
+from satkgc.version import __version__
 
 if TYPE_CHECKING:
     from satkgc.completion import Completer

@@ -1,0 +1,163 @@
+"""A run that was killed, at whatever moment, ends with the same bits as one that was not; two ranks train as one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from satkgc.training.log import read_log
+from tasks import small_graph
+
+STEPS = 24
+
+
+@pytest.fixture(scope="module")
+def worker():
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, str(Path(__file__).with_name("worker.py"))]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def job(tiny_backbone, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph")
+    small_graph().save(folder / "graph")
+    return {
+        "kg": str(folder / "graph"),
+        "resume": True,
+        "output": str(folder / "output.txt"),
+        "overrides": {
+            "encoder.backbone": str(tiny_backbone),
+            "sampling.batch_size": 16,
+            "text.max_tokens": 30,
+            "training.steps": STEPS,
+            "training.learning_rate": 1e-3,
+            "training.validations": 3,
+            "training.checkpoint_minutes": 0,
+            "training.average": 0.9,
+            "training.log_steps": 1,
+        },
+    }
+
+
+class Child:
+    """One training process."""
+
+    def __init__(self, worker, job, out):
+        self.worker, self.out = worker, Path(out)
+        worker.stdin.write(json.dumps(job | {"out": str(out)}) + "\n")
+        worker.stdin.flush()
+        self.pid = int(worker.stdout.readline())
+
+    def wait_for(self, step):
+        """Until the checkpoint of a step is there."""
+        deadline = time.monotonic() + 100
+        while not (self.out / "checkpoints" / f"step-{step:08d}").exists():
+            assert time.monotonic() < deadline, "no such checkpoint"
+            time.sleep(0.002)
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def end(self):
+        """The exit code, or minus the signal."""
+        return os.waitstatus_to_exitcode(int(self.worker.stdout.readline()))
+
+
+@pytest.fixture(scope="module")
+def whole(worker, job, tmp_path_factory):
+    """A run that was never stopped."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    assert Child(worker, job, out).end() == 0, Path(job["output"]).read_text()
+    return out
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """The same bits: last checkpoint, kept model, metrics and the log but for its times."""
+    names = [f"checkpoints/step-{STEPS:08d}/{part}" for part in ("weights", "optimizer", "average")]
+    for name in [*names, "model/query/model", "model/entity/model", "model/objective"]:
+        left, right = load_file(one / f"{name}.safetensors"), load_file(other / f"{name}.safetensors")
+        assert left.keys() == right.keys()
+        for key, value in left.items():
+            assert torch.equal(value, right[key]), (name, key)
+    logs = [read_log(run / "log.jsonl") for run in (one, other)]
+    assert len(logs[0]) == STEPS + 3
+    for left, right in zip(*logs, strict=True):
+        for key in left.keys() - {"triples_per_second", "data_wait"}:
+            assert left[key] == right[key]
+    assert (one / "metrics.json").exists()
+
+
+def test_after_kill_9_at_any_moment(worker, job, whole, tmp_path):
+    out = tmp_path / "killed"
+    chance = random.Random(5)
+    for target in (1, 7, 13, 22):  # and whatever the process is doing up to 40 ms after
+        child = Child(worker, job, out)
+        child.wait_for(target)
+        time.sleep(chance.uniform(0, 0.04))
+        child.signal(signal.SIGKILL)
+        assert child.end() == -signal.SIGKILL
+    child = Child(worker, job, out)
+    assert child.end() == 0, Path(job["output"]).read_text()
+    assert_same_run(out, whole)
+
+
+def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
+    out, output = tmp_path / "stopped", Path(job["output"])
+    output.write_text("")
+    limited = job | {"overrides": job["overrides"] | {"training.max_minutes": 1e-6}}
+    assert Child(worker, limited, out).end() == 3
+    assert [path.name for path in (out / "checkpoints").glob("step-*")] == ["step-00000001"]
+
+    unlimited = job | {"overrides": job["overrides"] | {"training.max_minutes": None}}
+    for number, target in ((signal.SIGTERM, 4), (signal.SIGINT, 9), (signal.SIGHUP, 13)):
+        child = Child(worker, unlimited, out)
+        child.wait_for(target)
+        child.signal(number)
+        assert child.end() == 128 + number
+        assert number.name in output.read_text()
+        assert (out / "model" / "towers.json").exists()
+        assert not (out / "metrics.json").exists()
+
+    newest = max((out / "checkpoints").glob("step-*"))
+    content = bytearray((newest / "weights.safetensors").read_bytes())
+    content[-5] ^= 1
+    (newest / "weights.safetensors").write_bytes(content)
+    assert Child(worker, unlimited, out).end() == 0
+    said = output.read_text()
+    assert "passing over a damaged checkpoint" in said
+    assert newest.name in said
+    assert f"going on after step {int(newest.name[-8:]) - 1} of {STEPS}" in said
+    assert_same_run(out, whole)
+
+
+def test_two_ranks_train_as_one(worker, job, tmp_path):
+    exact = job["overrides"] | {"encoder.dropout": 0.0, "training.steps": 8, "training.chunk_tokens": 128}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    logs = []
+    for name, ranks in (("one", {}), ("two", {"world": 2, "port": port})):
+        child = Child(worker, job | {"overrides": exact} | ranks, tmp_path / name)
+        assert child.end() == 0, Path(job["output"]).read_text()
+        logs.append([record for record in read_log(tmp_path / name / "log.jsonl") if "loss" in record])
+    assert len(logs[0]) == 8
+    for left, right in zip(*logs, strict=True):
+        for key in ("loss", "gradient_norm", "tau", "beta"):
+            assert left[key] == pytest.approx(right[key], rel=1e-3)
+    assert json.loads((tmp_path / "two" / "metrics.json").read_text())["ranks"] == 2
