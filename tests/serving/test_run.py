@@ -147,9 +147,9 @@ def test_a_run_without_an_index_says_what_it_does_and_ends_on_sigterm_meanwhile(
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
         assert server.stderr is not None
-        printed = server.stderr.read()
-        assert printed.startswith("this run has no index yet: its 40,000 entities are encoded first; `satkgc prepare ")
-        assert printed.count("\n") == 1
+        first, *rest = server.stderr.read().splitlines()
+        assert first.startswith("this run has no index yet: its 40,000 entities are encoded first; `satkgc prepare ")
+        assert all(line.startswith("tokenising: ") for line in rest)  # on a slow machine
 
 
 def test_sigterm_ends_a_load_that_is_within_torch(run: Path) -> None:
