@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup test lint types layers unit demo results clean
+.PHONY: setup test lint types layers unit test-lowest demo results api clean
 
 setup: $(VENV)/.installed
 
@@ -30,11 +30,21 @@ layers: setup
 unit: setup
 	$(BIN)/pytest -n 2
 
+# The oldest versions that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt torch
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e '.[test]'
+	.venv-lowest/bin/pytest -n 2
+
 demo: setup
 	$(BIN)/python examples/demo.py
 
 results: setup
 	$(BIN)/python -m satkgc.analysis.tables
+
+api: setup
+	$(BIN)/pdoc --output-directory build/api satkgc
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -22,8 +22,8 @@ import torch
 
 from satkgc.evaluation import Slices, evaluate, rank_queries
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.text import EncoderConfig, Towers
-from satkgc.text import Texts
+from satkgc.models import EncoderConfig, Questions, TextModel, TextModelConfig
+from satkgc.processes import find_device
 
 DIM = 384
 
@@ -34,34 +34,34 @@ def main() -> None:
     parser.add_argument("--part", choices=("graph", "large", "all"), default="all")
     parser.add_argument("--graph", default="WN18RR", help="a graph of the catalogue, or a path")
     parser.add_argument("--backbone", default="minilm")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--entities", type=int, default=4_600_000)
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--memory-mib", type=int, default=64, help="for a tile of scores")
     parser.add_argument("--folder", type=Path, help="where the temporary vectors go")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    figures: dict[str, object] = {"device": _device(options.device), "threads": torch.get_num_threads()}
+    device = find_device(options.device)
+    figures: dict[str, object] = {"device": _device_name(device), "threads": torch.get_num_threads()}
     if options.part != "graph":  # first, because the peak of memory only ever rises
         figures["large"] = large(options.entities, options.queries, options.memory_mib, options.folder)
     if options.part != "large":
-        figures["graph"] = graph(options.graph, options.backbone, options.device)
+        figures["graph"] = graph(options.graph, options.backbone, device)
     print(json.dumps(figures, indent=None if options.json else 2))
 
 
-def graph(name: str, backbone: str, device: str) -> dict[str, object]:
+def graph(name: str, backbone: str, device: torch.device) -> dict[str, object]:
     """Evaluate a graph's test triples with an untrained backbone; the second run counts, the first warms up."""
     kg = KnowledgeGraph.load(name)
-    towers = Towers.create(EncoderConfig(backbone=backbone)).to(device)
-    texts = Texts(kg, towers.tokenizer)
+    model = TextModel(kg, TextModelConfig(encoder=EncoderConfig(backbone=backbone))).to(device).eval()
     kg.known_all.head_ptr  # noqa: B018  built here, as part of loading
     rounds = []
     for _ in range(2):
         start = time.perf_counter()
-        report = evaluate(towers, texts, kg)
+        report = evaluate(model, kg)
         rounds.append(time.perf_counter() - start)
-    queries = towers.encode_queries(texts.queries(kg.test[:256, 0], kg.test[:256, 1]), progress=False)
-    entities = towers.encode_entities(texts.entities(np.arange(kg.num_entities)), progress=False)
+    queries = model.encode_questions(Questions(kg.test[:256, 0], kg.test[:256, 1]))
+    entities = model.encode_entities(np.arange(kg.num_entities, dtype=np.int32))
     vectors = (torch.from_numpy(part).to(device) for part in (entities, queries))
     naive = _naive(*vectors, kg.test[:256, 2], [kg.known_all.tails(h, r) for h, r, _ in kg.test[:256]])
     ours = 2 * len(kg.test) / report.seconds["ranking"]
@@ -87,15 +87,15 @@ def large(entities: int, queries: int, memory_mib: int, folder: Path | None) -> 
             for start in range(0, entities, 100_000):
                 _unit(rng, min(100_000, entities - start)).tofile(stream)
         vectors = np.memmap(file, np.float32, "r", shape=(entities, DIM))
-        asked, answers = _unit(rng, queries), rng.integers(0, entities, queries).astype(np.int32)
+        questions, answers = _unit(rng, queries), rng.integers(0, entities, queries).astype(np.int32)
         known = np.sort(rng.integers(0, entities, (queries, 20)).astype(np.int32), axis=1)
         ends = np.arange(1, queries + 1) * 20
         before = _peak_mib()
         start = time.perf_counter()
-        ranks = rank_queries(asked, vectors, answers, Slices(known.ravel(), ends - 20, ends), memory_mib=memory_mib)
+        ranks = rank_queries(questions, vectors, answers, Slices(known.ravel(), ends - 20, ends), memory_mib=memory_mib)
         seconds = time.perf_counter() - start
         peak = _peak_mib()
-        naive = _naive(vectors, torch.from_numpy(asked[:8]), answers[:8], list(known[:8]))
+        naive = _naive(vectors, torch.from_numpy(questions[:8]), answers[:8], list(known[:8]))
     return {
         "entities": entities,
         "queries": queries,
@@ -135,8 +135,8 @@ def _peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _device(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu"
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 if __name__ == "__main__":

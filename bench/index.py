@@ -1,6 +1,7 @@
 """Exact search against faiss on a million vectors: recall, time for a query, time to build.
 
     OMP_NUM_THREADS=2 python bench/index.py --json
+    python bench/index.py --device cuda        # exact search on vectors that are resident on the GPU; faiss on the CPU
 
 The vectors are made, not real, but made like those of a text encoder: entities crowd around topics of very different
 size (Zipf), topics around fields, and what is left is noise in fewer directions than there are dimensions. A query is
@@ -58,6 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entities", type=int, default=1_000_000)
     parser.add_argument("--dim", type=int, default=384)
+    parser.add_argument("--device", default="cpu", help="of the exact search")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each timing runs")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -65,19 +67,17 @@ def main() -> None:
     import faiss
     import torch
 
-    from satkgc.completion.approximate import FaissIndex
-    from satkgc.completion.exact import ExactIndex
-    from satkgc.completion.vectors import Vectors
+    from satkgc.completion.index import ExactIndex, FaissIndex
+    from satkgc.processes import find_device
 
     cores = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
     torch.set_num_threads(cores)
     faiss.omp_set_num_threads(cores)
     rows, queries = made_up(options.entities, options.dim, 0)
-    vectors = Vectors(rows)
-    exact = ExactIndex(vectors)
+    exact = ExactIndex(rows, find_device(options.device))
     tuning, queries = queries[:1000], queries[1000:]
     start = time.perf_counter()
-    lists = FaissIndex.build(vectors, tuning)
+    lists = FaissIndex.train(ExactIndex(rows), tuning)
     built = time.perf_counter() - start
     _, truth = exact.search(queries, 10)
     _, found = lists.search(queries, 10)
@@ -86,6 +86,7 @@ def main() -> None:
         "entities": options.entities,
         "dim": options.dim,
         "cores": cores,
+        "device": options.device,
         "nearest_cosine": round(float(np.median(exact.search(queries[:200], 1)[0])), 3),
         "lists": lists.lists.nlist,
         "probes": lists.lists.nprobe,

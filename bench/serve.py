@@ -1,4 +1,4 @@
-"""Load on the service from a second process: answers a second, latency, errors, memory; micro-batching against none.
+"""Load on the service from another process: answers a second, latency, errors, memory; with and without micro-batching.
 
 python bench/serve.py runs/demo --json          # needs wrk, from Debian: apt install wrk
 """
@@ -30,7 +30,8 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run folder")
     parser.add_argument("--seconds", type=int, default=60, help="of load on the service as it is [60]")
     parser.add_argument("--baseline-seconds", type=int, default=20, help="of load without micro-batching [20]")
-    parser.add_argument("--connections", type=int, default=16, help="clients that ask at the same time [16]")
+    parser.add_argument("--connections", type=int, default=16, help="concurrent clients [16]")
+    parser.add_argument("--device", default="auto", help="where the model runs: auto, cpu, cuda, cuda:1 [auto]")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args()
     if shutil.which("wrk") is None:
@@ -38,17 +39,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bodies = Path(folder) / "bodies.jsonl"
         questions = write_questions(args.run, bodies)
-        batched = measure(args.run, bodies, args.seconds, args.connections)
-        alone = measure(args.run, bodies, args.baseline_seconds, args.connections, "--no-batching")
+        options = ["--device", args.device]
+        batched = measure(args.run, bodies, args.seconds, args.connections, *options)
+        single = measure(args.run, bodies, args.baseline_seconds, args.connections, *options, "--no-batching")
     result = {
         "bench": "serve",
         "run": args.run.name,
+        "device": args.device,
         "cores": len(os.sched_getaffinity(0)),
         "connections": args.connections,
         "distinct_questions": questions,
         "batched": batched,
-        "one_by_one": alone,
-        "ratio": round(batched["answers_per_second"] / alone["answers_per_second"], 2),
+        "one_by_one": single,
+        "ratio": round(batched["answers_per_second"] / single["answers_per_second"], 2),
     }
     if args.json:
         print(json.dumps(result, indent=2))

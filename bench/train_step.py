@@ -31,6 +31,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from satkgc.training.collate import Collate, Samples
+from satkgc.training.optimizer import clip, make_optimizer
+from satkgc.training.step import backward
 
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.text import EncoderConfig, Objective, ObjectiveConfig, Relations, Towers
@@ -38,11 +41,8 @@ from satkgc.models.text.backbone import load_tokenizer
 from satkgc.processes import Processes
 from satkgc.sampling import Batch, Stream, make_sampler
 from satkgc.text import Texts
-from satkgc.training.collate import Collate, Samples
 from satkgc.training.config import Config
-from satkgc.training.optimizer import clip, make_optimizer
 from satkgc.training.recipes import make_config
-from satkgc.training.step import backward
 
 PEAK = 790e12  # bfloat16 operations a second that large matrix products reach on an H200
 VARIANTS = {

@@ -9,8 +9,7 @@ import argparse
 from pathlib import Path
 
 import satkgc
-from satkgc.completion import NewEntity, Question
-from satkgc.completion.questions import answer_file
+from satkgc.completion import NewEntity, Question, answer_file
 from satkgc.errors import SatkgcError
 
 

@@ -1,4 +1,4 @@
-"""A small graph of places and people with texts, and a run folder over it whose towers were never trained."""
+"""A small graph of places and people with texts, and a run folder over it whose model was never trained."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.models.text import EncoderConfig, Towers
-from satkgc.training import Config, Run
+from satkgc.models import EncoderConfig, TextModel, TextModelConfig
+from satkgc.training import Config, RunFolder
 
 RELATIONS = ["born in", "capital of", "knows", "near"]
 
@@ -40,8 +40,8 @@ def little_world() -> KnowledgeGraph:
 
 
 def write_run(folder: Path, kg: KnowledgeGraph, backbone: Path, **encoder: object) -> Path:
-    """A run folder as training leaves it, but with untrained towers."""
-    config = Config(encoder=EncoderConfig(backbone=str(backbone), **encoder))  # type: ignore[arg-type]
-    Run.create(folder, config, kg, "made up")
-    Towers.create(config.encoder).save(folder / "model")
+    """A run folder as training leaves it, but with an untrained text model."""
+    config = Config(model=TextModelConfig(encoder=EncoderConfig(backbone=str(backbone), **encoder)))
+    RunFolder.create(folder, config, kg, "made up")
+    TextModel(kg, config.model).save(folder / "model")
     return folder

@@ -12,18 +12,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from satkgc.analysis.plots import draw
+from satkgc.analysis import ANALYSES, draw_bars
 from satkgc.completion.search import EntitySearch
 from satkgc.files import atomic_write
 from satkgc.sampling import plot_occurrences
 from satkgc.training.log import draw_curves
 
 COUNTS = np.array([3, 2, 1])
+BARS = SimpleNamespace(groups=["1"], values=COUNTS[:1])
 VISITS = SimpleNamespace(triples=COUNTS, entities=COUNTS, degrees=COUNTS, distances=COUNTS)
 WRITERS = {
     "curves.png": lambda file: draw_curves([{"step": 1, "loss": 2.0}], file),
     "visits.png": lambda file: plot_occurrences(file, {"rwr": VISITS}, "visits"),
-    "bars.svg": lambda file: draw({"run": SimpleNamespace(groups=["1"], ratio=COUNTS[:1])}, "distance", file),
+    "bars.svg": lambda file: draw_bars({"run": BARS}, ANALYSES["distance-similarity"], file),
     "names.npy": lambda file: EntitySearch(None, None, np.arange(999), np.arange(9)).save(file.parent),
 }
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
+from satkgc.version import __version__
 
 if TYPE_CHECKING:
     from satkgc.api import Run, evaluate, train
     from satkgc.completion import Completer
 
-__version__ = "0.2.0"
 __all__ = ["Completer", "KnowledgeGraph", "Run", "SatkgcError", "__version__", "evaluate", "train"]
 
 

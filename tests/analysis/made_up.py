@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from satkgc.analysis.results import SHARES, Result
-from satkgc.analysis.rows import find_row
+from satkgc.analysis import Result, find_row
+from satkgc.analysis.results import SHARES
 
 
 def metrics(mrr):

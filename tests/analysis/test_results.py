@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from made_up import metrics, result
 
-from satkgc.analysis.results import Evaluation, Result, load_results, save_result
+from satkgc.analysis import Result, find_row, load_results, save_result
+from satkgc.analysis.results import Evaluation
 from satkgc.errors import SatkgcError
+from satkgc.settings import flatten
+from satkgc.training import make_config
+
+KEPT = load_results(Path(__file__).parents[2] / "results")
+
+# What settings were called when the results were written, and what values of them are called now.
+RENAMED = {
+    "text.hide": "model.text.exclude",
+    "text.bare_share": "model.text.neighbour_dropout",
+    "objective.popularity": "model.loss.logit_adjustment",
+    "training.chunk_tokens": "model.encoder.chunk_tokens",
+}
+MOVED = {"text": "model.text", "encoder": "model.encoder", "objective": "model.loss"}
+VALUES = {
+    ("model.loss.proximity", "all"): "paper",
+    ("model.loss.proximity", "negatives"): "authors",
+    ("training.tracker", "none"): None,
+    ("sampling.walk_steps", 1_000_000): 0,  # then the default: as many as M takes, but not for ever
+}
+# What is gone, and the only value that is left of it.
+GONE = {
+    "objective.proximity_rule": "product",
+    "objective.reduction": "mean",
+    "objective.train_beta": True,
+    "objective.train_temperature": True,
+    "objective.mask": "known",
+    "text.entity_format": "colon",
+    "training.average": 0.0,
+    "training.objective_learning_rate": None,
+}
+# How a run was carried out, not what came of it; and where its settings came from, by the names of then.
+OTHER = {"training.checkpoint_minutes", "training.workers", "recipe", "applied"}
 
 
 def test_a_result_comes_back_as_it_was_and_the_same_bytes_twice(tmp_path):
@@ -21,14 +55,14 @@ def test_a_result_comes_back_as_it_was_and_the_same_bytes_twice(tmp_path):
         both=metrics(0.6),
     )
     odd = {"relation": {"a { b [ \n c": {"both": metrics(0.6)}, "[two  \n words] d ]\n}": {"both": metrics(0.5)}}}
-    one = result("fb15k-237n-satkgc", valid_mrr=0.25, also=[sampled], breakdown=odd)
+    one = result("fb15k-237n-satkgc-adjusted", valid_mrr=0.25, also=[sampled], breakdown=odd)
     file = save_result(one, tmp_path / "results")
     text = file.read_text()
-    assert load_results(tmp_path / "results") == {"fb15k-237n-satkgc": one}
-    save_result(load_results(tmp_path / "results")["fb15k-237n-satkgc"], tmp_path / "results")
+    assert load_results(tmp_path / "results") == {"fb15k-237n-satkgc-adjusted": one}
+    save_result(load_results(tmp_path / "results")["fb15k-237n-satkgc-adjusted"], tmp_path / "results")
     assert file.read_text() == text
     assert len([line for line in text.splitlines() if '"mrr"' in line and '"hits@10"' in line]) == 8  # a line a set
-    assert [path.name for path in file.parent.iterdir()] == ["fb15k-237n-satkgc.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["fb15k-237n-satkgc-adjusted.json"]
 
 
 def test_the_file_says_what_the_design_asks_for():
@@ -76,3 +110,35 @@ def test_a_wrong_value_in_a_file_is_told_with_the_file(tmp_path):
     data = json.loads(result("wn18rr-satkgc").to_json())
     with pytest.raises(SatkgcError, match="here: unknown tie rule"):
         Result.from_json(json.dumps({**data, "ties": "none"}), "here")
+
+
+def settings_of(config):
+    """A result's settings by the names that they have now; of what is gone those that are not as they are left."""
+    old = flatten(config)
+    by_relation = old.pop("text.neighbour_relations", False)
+    old["model.text.neighbours_per_relation" if by_relation else "text.neighbours"] = old.pop("text.neighbours")
+    settings = {}
+    for name, value in old.items():
+        if name not in OTHER and not (name in GONE and value == GONE[name]):
+            package, _, rest = name.partition(".")
+            renamed = RENAMED.get(name, f"{MOVED.get(package, package)}.{rest}")
+            settings[renamed] = VALUES.get((renamed, value), value)
+    return settings
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_result_that_is_kept_is_what_its_row_says(name):
+    """The names of rows and recipes were given after the runs: the settings that each ran with prove them."""
+    kept, row = KEPT[name], find_row(name)
+    assert (kept.dataset, kept.recipe, kept.backbone, kept.seed) == (row.dataset, row.recipe, row.backbone, row.seed)
+    overrides = {**row.overrides, "training.seed": row.seed, "model.encoder.backbone": row.backbone}
+    expected = flatten(make_config(row.recipe, benchmark=row.dataset, overrides=overrides).model_dump())
+    settings = settings_of(kept.config)
+    assert settings.keys() - expected.keys() <= {"sampling.distances"}  # by proximity now
+    assert {name: settings[name] for name in settings if name in expected} == {
+        name: expected[name] for name in settings if name in expected
+    }
+    decisive = {"model.text.exclude", "model.loss.proximity", "model.loss.frequency", "sampling.sampler"}
+    assert decisive | {"training.epochs", "training.learning_rate", "sampling.batch_size"} <= settings.keys()
+    if "model.loss.logit_adjustment" not in settings:  # of before there was one
+        assert expected["model.loss.logit_adjustment"] == 0

@@ -1,4 +1,4 @@
-"""`satkgc complete`, `propose`, `prepare` and `export`, run as a user would."""
+"""`satkgc complete`, `evidence`, `prepare` and `export`."""
 
 from __future__ import annotations
 
@@ -7,33 +7,14 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import refusal, run
 
-from satkgc.cli import app, main
 from satkgc.completion import NewEntity, Role
 from satkgc.errors import SatkgcError
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "completion"))
 pytest_plugins = ["world"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-
-
-def refused(monkeypatch, capsys, *arguments):
-    """The one line on stderr of a command that ends with exit code 2."""
-    monkeypatch.setattr(sys, "argv", ["satkgc", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    return err
 
 
 def test_json_is_a_list_of_answers(prepared, completer):
@@ -101,11 +82,11 @@ def test_evidence_in_words_and_as_json(prepared, completer):
     assert printed == wanted
     told = run("evidence", prepared, *options, "--k", "3").stdout
     chance = f"probability {expected.probability:.1%} as the missing tail\n"
-    assert told.startswith(f"not in the graph; cosine {expected.score:.3f}, {chance}")
+    assert told.startswith(f"not in the graph; score {expected.score:.3f}, {chance}")
     for part in ("head", "relation"):
         other = completer.evidence(*triple.values(), k=1, asked=part)
         told_of = run("evidence", prepared, *options, "--k", "1", "--asked", part).stdout
-        assert f"cosine {other.score:.3f}, probability {other.probability:.1%} as the missing {part}\n" in told_of
+        assert f"score {other.score:.3f}, probability {other.probability:.1%} as the missing {part}\n" in told_of
         assert other.query_text in told_of
     for similar in expected.similar:
         assert f"{similar.head_name} → {similar.tail_name}  ({similar.head}, {similar.tail})" in told
@@ -145,16 +126,6 @@ def test_a_file_of_questions(prepared, tmp_path):
     assert (tmp_path / "a.jsonl").read_text().splitlines() == printed
 
 
-def test_propose_by_precision(prepared, completer, tmp_path):
-    wanted = max(completer.asker.calibration.curve.precision) - 0.01
-    result = run("propose", prepared, tmp_path / "out.tsv", "--n", "20", "--relation", "near", "--precision", wanted)
-    count = int(result.stdout.split()[1])
-    rows = (tmp_path / "out.tsv").read_text().splitlines()[1:]
-    assert len(rows) == count
-    least = completer.asker.calibration.threshold(wanted)
-    assert all(float(row.split("\t")[7]) >= least - 1e-6 for row in rows)
-
-
 def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
     facts = json.loads(run("prepare", run_copy, "--json").stdout)
     assert (facts["entities"], facts["index"]) == (90, "exact")
@@ -186,8 +157,11 @@ def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
             "leave --head out",
         ),
         (["--head", "Q1", "--new-side", "tail", "--relation", "near"], "--new-side without --new-name"),
-        (["--new-name", "x", "--new-fact", "? | near", "--relation", "near"], "is no triple with one ?; write"),
-        (["--new-name", "x", "--new-fact", "Q1 | near | Q2", "--relation", "near"], "is no triple with one ?; write"),
+        (["--new-name", "x", "--new-fact", "? | near", "--relation", "near"], "is not a triple with one ?"),
+        (
+            ["--new-name", "x", "--new-fact", "Q1 | near | Q2", "--relation", "near"],
+            "is not a triple with one ?",
+        ),
         (["--new-name", "x", "--new-fact", "? | near | Qx", "--relation", "near"], "unknown entity 'Qx'"),
         (["--head", "Q1", "--new-fact", "? | near | Q2", "--relation", "near"], "--new-fact without --new-name"),
         (["--head", "Q1", "--relation", "near", "--out", "x"], "--out is for a file of questions"),
@@ -198,40 +172,35 @@ def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
     ],
 )
 def test_bad_questions_are_one_line(prepared, monkeypatch, capsys, arguments, message):
-    assert message in refused(monkeypatch, capsys, "complete", prepared, *arguments)
+    assert message in refusal(monkeypatch, capsys, "complete", prepared, *arguments)
 
 
 def test_bad_folders_are_one_line(run_copy, tmp_path, monkeypatch, capsys):
     for command in (["complete", tmp_path, "--head", "a", "--relation", "b"], ["prepare", tmp_path / "nowhere"]):
-        assert "no run here; give a folder that `satkgc train` wrote" in refused(monkeypatch, capsys, *command)
+        assert "no run here; give a folder that `satkgc train` wrote" in refusal(monkeypatch, capsys, *command)
     file = run_copy / "index" / "index.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "model": "0" * 64}))
     asked = ["complete", run_copy, "--head", "Q1", "--relation", "near"]
-    assert "the index does not belong to this run's model; make it anew" in refused(monkeypatch, capsys, *asked)
-    assert "this is there already" in refused(monkeypatch, capsys, "export", run_copy, tmp_path)
-    assert "cannot make this folder" in refused(monkeypatch, capsys, "export", run_copy, file / "x")
+    assert "the index does not belong to this run's model; make it anew" in refusal(monkeypatch, capsys, *asked)
+    assert "this is there already" in refusal(monkeypatch, capsys, "export", run_copy, tmp_path)
+    assert "cannot make this folder" in refusal(monkeypatch, capsys, "export", run_copy, file / "x")
     propose = ["propose", run_copy, tmp_path / "x.docx"]
     run("prepare", run_copy)
-    assert "cannot tell the form of 'x.docx'" in refused(monkeypatch, capsys, *propose)
+    assert "cannot tell the form of 'x.docx'" in refusal(monkeypatch, capsys, *propose)
 
 
 def test_an_unfinished_answer_file_is_not_left_behind(prepared, tmp_path, monkeypatch):
     (tmp_path / "q.tsv").write_text("Q1\tnear\t?\n")
-    monkeypatch.setattr("satkgc.completion.questions.as_json", lambda *_: 1 / 0)
+    monkeypatch.setattr("satkgc.completion.question_files.outcome_to_json", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl")
     assert [file.name for file in tmp_path.iterdir()] == ["q.tsv"]
 
 
-def test_a_file_of_proposals_that_cannot_be_written_is_told_before_a_model_is_loaded(tmp_path, monkeypatch, capsys):
-    command = ["propose", tmp_path / "no run", tmp_path / "x.docx"]
-    assert "cannot tell the form of 'x.docx'" in refused(monkeypatch, capsys, *command)
-
-
 def test_a_bad_line_of_questions_is_found_before_a_model_is_loaded(tmp_path, monkeypatch, capsys):
     (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nQ2\tnear\n")
     command = ["complete", tmp_path / "no run", "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
-    assert "q.tsv:2: 2 columns" in refused(monkeypatch, capsys, *command)
+    assert "q.tsv:2: 2 columns" in refusal(monkeypatch, capsys, *command)
 
 
 def test_a_file_of_questions_with_an_unknown_name(prepared, tmp_path):
@@ -244,27 +213,18 @@ def test_a_file_of_questions_with_an_unknown_name(prepared, tmp_path):
     assert "q.tsv:2: unknown entity 'nobody here'" in second["error"]
 
 
-def test_accept(prepared, tmp_path):
-    run("propose", prepared, tmp_path / "missing.csv", "--n", "3", "--relation", "near")
-    text = (tmp_path / "missing.csv").read_text()
-    (tmp_path / "reviewed.csv").write_text(text.replace(",\n", ",yes\n", 1))
-    told = run("accept", tmp_path / "reviewed.csv", tmp_path / "accepted.nt")
-    assert told.stdout.endswith("accepted.nt: 1 of 3 triples\n")
-    assert len((tmp_path / "accepted.nt").read_text().splitlines()) == 1
-
-
 def test_what_is_missing_of_an_index_and_wrong_devices_are_one_line(run_copy, monkeypatch, capsys):
     asked = ["complete", run_copy, "--head", "Q1", "--relation", "near"]
-    assert "unknown device 'gpu'; set it to auto, cpu or cuda" in refused(
+    assert "unknown device 'gpu'; set it to auto, cpu or cuda" in refusal(
         monkeypatch, capsys, *asked, "--device", "gpu"
     )
     for file in ("index/entities.npy", "index/names.npy", "calibration.json"):
         whole = (run_copy / file).read_bytes()
         (run_copy / file).unlink()
-        assert "the index is damaged (" in refused(monkeypatch, capsys, *asked)
+        assert "the index is damaged (" in refusal(monkeypatch, capsys, *asked)
         if file == "index/entities.npy":
             (run_copy / file).write_bytes(whole[:-100])
-            assert "make it anew with `satkgc prepare" in refused(monkeypatch, capsys, *asked)
+            assert "make it anew with `satkgc prepare" in refusal(monkeypatch, capsys, *asked)
         (run_copy / file).write_bytes(whole)
     assert run(*asked).exit_code == 0
 
@@ -276,5 +236,5 @@ def test_folders_to_write_in_are_made_and_files_in_their_place_refused(prepared,
     run("propose", prepared, tmp_path / "c" / "some.tsv", "--n", "3")
     assert (tmp_path / "c" / "some.tsv").exists()
     for out in (tmp_path / "q.tsv" / "some.tsv", tmp_path / "a"):
-        refusal = refused(monkeypatch, capsys, "propose", prepared, out, "--n", "3")
-        assert "there is a file of this name" in refusal or "this is a folder" in refusal
+        error = refusal(monkeypatch, capsys, "propose", prepared, out, "--n", "3")
+        assert "there is a file of this name" in error or "this is a folder" in error

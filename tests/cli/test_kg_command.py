@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-import satkgc
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.cli import app, main
 from satkgc.kg import CATALOGUE, Counts, cache_folder, find_entry
@@ -182,16 +181,6 @@ def test_help_teaches_by_example_and_needs_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
     assert "satkgc kg import my-folder my-graph" in done.stdout
     assert "--entities-file" in done.stdout
-
-
-def test_the_version_and_a_length_in_epochs() -> None:
-    assert CliRunner().invoke(app, ["--version"]).stdout == f"satkgc {satkgc.__version__}\n"
-    shown = CliRunner().invoke(app, ["train", "wordnet-sample", "--epochs", "2", "--show"]).stdout
-    assert "training.epochs = 2.0\n" in shown
-    assert "# 102 steps on" in shown
-    both = ["train", "wordnet-sample", "--epochs", "2", "--steps", "5", "--show"]
-    with pytest.raises(SatkgcError, match="--steps and --epochs at once; give one of them"):
-        CliRunner().invoke(app, both, catch_exceptions=False)
 
 
 def test_long_work_is_named_where_there_is_no_terminal(tables: list[str], tmp_path: Path, monkeypatch) -> None:

@@ -8,16 +8,23 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax, logsumexp
 
-from satkgc.completion.calibration import Calibration, _logit, expected_calibration_error, fit
-from satkgc.completion.reliability import draw_reliability, report
+from satkgc.completion.calibration import (
+    Calibration,
+    _logit,
+    draw_reliability,
+    expected_calibration_error,
+    fit,
+    report_reliability,
+)
+from satkgc.completion.relations import RelationCalibration
 from satkgc.errors import SatkgcError
 
 
-def made_up(seed, questions=3000, rivals=50):
+def made_up(seed, questions=3000, competitors=50):
     """Cosines, and labels drawn from a probability that depends on the cosine and on the competition."""
     rng = np.random.default_rng(seed)
     ease = rng.uniform(0.02, 0.35, (questions, 1))
-    scores = -np.sort(-(0.2 + ease * rng.gumbel(size=(questions, rivals)) * 0.4), axis=1)
+    scores = -np.sort(-(0.2 + ease * rng.gumbel(size=(questions, competitors)) * 0.4), axis=1)
     chances = expit(-1 + 2 * scores + 1.2 * log_softmax(scores / 0.08, axis=1) + 1.5)
     return scores, rng.random(chances.shape) < chances, chances
 
@@ -26,10 +33,10 @@ def test_the_probabilities_are_those_the_labels_were_drawn_from():
     scores, labels, _ = made_up(0)
     calibration = fit(scores, labels)
     fresh, fresh_labels, truth = made_up(1)
-    told = calibration.probability(fresh, fresh, True)
-    assert np.abs(told - truth).mean() < 0.01
-    assert np.abs(told[:, 0] - truth[:, 0]).mean() < 0.03
-    assert expected_calibration_error(told.ravel(), fresh_labels.ravel()) < 0.01
+    predicted = calibration.probability(fresh, fresh, True)
+    assert np.abs(predicted - truth).mean() < 0.01
+    assert np.abs(predicted[:, 0] - truth[:, 0]).mean() < 0.03
+    assert expected_calibration_error(predicted.ravel(), fresh_labels.ravel()) < 0.01
     assert calibration.ece < 0.01
     assert calibration.ece_first < 0.06
 
@@ -38,8 +45,8 @@ def test_within_a_question_a_better_score_is_never_less_likely():
     rng = np.random.default_rng(3)
     scores, labels, _ = made_up(3, 400)
     labels = labels[:, rng.permutation(50)]  # even where the data say the opposite
-    told = fit(scores, labels).probability(scores, scores, True)
-    assert (np.diff(told, axis=1) <= 1e-12).all()
+    predicted = fit(scores, labels).probability(scores, scores, True)
+    assert (np.diff(predicted, axis=1) <= 1e-12).all()
 
 
 def by_hand(mapping, score, field):
@@ -53,16 +60,16 @@ def by_hand(mapping, score, field):
     return expit(np.interp(raw, mapping.knots, mapping.levels))
 
 
-def test_a_candidate_that_is_no_rival_competes_with_all_of_them():
+def test_a_candidate_that_is_no_competitor_competes_with_all_of_them():
     scores, labels, _ = made_up(4)
     calibration = fit(scores, labels)
-    rivals = np.linspace(0.6, 0.1, 50)[None]
+    competitors = np.linspace(0.6, 0.1, 50)[None]
     for score in (0.9, 0.35, 0.1, -0.5):
-        alone = calibration.probability([[score]], rivals, [[False]])[0, 0]
-        assert alone == pytest.approx(by_hand(calibration.mapping, score, [score, *rivals[0]]))
-    for score in (0.6, 0.1):  # a rival's own score is in the sum already
-        listed = calibration.probability([[score]], rivals, [[True]])[0, 0]
-        assert listed == pytest.approx(by_hand(calibration.mapping, score, rivals[0]))
+        alone = calibration.probability([[score]], competitors, [[False]])[0, 0]
+        assert alone == pytest.approx(by_hand(calibration.mapping, score, [score, *competitors[0]]))
+    for score in (0.6, 0.1):  # a competitor's own score is in the sum already
+        listed = calibration.probability([[score]], competitors, [[True]])[0, 0]
+        assert listed == pytest.approx(by_hand(calibration.mapping, score, competitors[0]))
 
 
 def test_the_isotonic_step_corrects_what_the_logistic_one_cannot_say():
@@ -73,9 +80,9 @@ def test_the_isotonic_step_corrects_what_the_logistic_one_cannot_say():
     labels = rng.random(truth.shape) < truth
     mapping = fit(scores, labels).mapping
     assert mapping.levels == sorted(mapping.levels)
-    told = mapping.probability(scores, scores, True)
+    predicted = mapping.probability(scores, scores, True)
     plain = expit(_logit((mapping.temperature, mapping.bias, mapping.by_score, mapping.by_share), scores, scores, True))
-    assert expected_calibration_error(told.ravel(), labels.ravel()) < 0.01
+    assert expected_calibration_error(predicted.ravel(), labels.ravel()) < 0.01
     assert expected_calibration_error(plain.ravel(), labels.ravel()) > 0.02
 
 
@@ -87,8 +94,8 @@ def test_a_few_lucky_candidates_are_no_certainty():
     assert top.max() < 0.6
 
 
-def test_fewer_candidates_than_rivals_are_weightless():
-    scores, labels, _ = made_up(5, 500, rivals=20)
+def test_fewer_candidates_than_competitors_are_weightless():
+    scores, labels, _ = made_up(5, 500, competitors=20)
     wide = np.full((500, 50), -np.inf)
     wide[:, :20] = scores
     no = np.zeros((500, 50), bool)
@@ -112,9 +119,9 @@ def test_a_threshold_gives_the_precision_it_promises():
     scores, labels, _ = made_up(6)
     calibration = fit(scores, labels)
     fresh, fresh_labels, _ = made_up(7)
-    told = calibration.probability(fresh, fresh, True)
+    predicted = calibration.probability(fresh, fresh, True)
     for wanted in (0.5, 0.7):
-        kept = told >= calibration.threshold(wanted)
+        kept = predicted >= calibration.threshold(wanted)
         assert kept.sum() > 50
         assert fresh_labels[kept].mean() > wanted - 0.05
     assert calibration.threshold(0.5) < calibration.threshold(0.7)
@@ -130,14 +137,16 @@ def test_too_little_to_learn_from_gives_none():
 def test_it_is_kept_as_json_and_drawn(tmp_path):
     scores, labels, _ = made_up(9, 600)
     calibration = fit(scores, labels)
-    calibration.save(tmp_path / "calibration.json")
-    assert Calibration.load(tmp_path / "calibration.json") == calibration
-    assert json.loads((tmp_path / "calibration.json").read_text())["questions"] == 600
+    both = Calibration(calibration, RelationCalibration(by_tail=3.0, questions=40))
+    both.save(tmp_path / "calibration.json")
+    assert Calibration.load(tmp_path / "calibration.json") == both
+    assert json.loads((tmp_path / "calibration.json").read_text())["entities"]["questions"] == 600
+    assert Calibration.load(tmp_path / "none.json") == Calibration()
     draw_reliability(calibration, tmp_path / "reliability.png")
     assert (tmp_path / "reliability.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     (tmp_path / "README.md").write_text("# A run\n\nwords\n")
     for _ in range(2):  # the second report takes the place of the first
-        report(calibration, tmp_path / "README.md")
+        report_reliability(calibration, tmp_path / "README.md")
     card = (tmp_path / "README.md").read_text()
     assert card.startswith("# A run\n\nwords\n\n## Probabilities\n")
     assert card.count("## Probabilities") == 1

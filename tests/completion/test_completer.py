@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from little_world import write_run
 
-from satkgc.completion import Answer, Completer, NewEntity, Question, Role
-from satkgc.completion.answer import UnknownNameError
-from satkgc.completion.joining import Joining
+from little_world import write_run
+from satkgc.completion import Answer, Completer, NewEntity, Question, Role, UnknownNameError
+from satkgc.completion.relations import RelationCalibration
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.models import NewEntityText, Questions
 from satkgc.text import Texts
-from satkgc.training import Run
+from satkgc.training import RunFolder
 
 pytest_plugins = ["world"]
 
@@ -24,12 +24,11 @@ pytest_plugins = ["world"]
 @pytest.fixture(scope="module")
 def oracle(completer):
     """All scores of a query (entity, directed relation), each encoded alone."""
-    asker = completer.asker
-    kg, texts, towers = asker.kg, asker.texts, asker.towers
-    everything = towers.encode_entities(texts.entities(np.arange(kg.num_entities)))
+    model = completer._engine.model
+    everything = model.encode_entities(np.arange(completer.kg.num_entities, dtype=np.int32))
 
     def scores(entity, directed):
-        return everything @ towers.encode_queries(texts.queries([entity], [directed]))[0]
+        return everything @ model.encode_questions(Questions(np.array([entity]), np.array([directed])))[0]
 
     return scores
 
@@ -43,7 +42,7 @@ def known_of(kg, entity, directed):
 
 
 def agree(answers, scores, usable, k):
-    """The answers are the k best usable entities; towers may round a batch differently, so scores are compared."""
+    """The answers are the k best usable entities; models may round a batch differently, so scores are compared."""
     best = sorted((scores[i] for i in usable), reverse=True)[:k]
     np.testing.assert_allclose([a.score for a in answers], best, atol=1e-5)
     places = [int(a.id[1:]) for a in answers]
@@ -112,7 +111,8 @@ def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
     answers = completer.relations("Q3", "Q41")
     assert {a.name for a in answers} == {"born in", "capital of", "knows", "near"}
     assert [a.probability for a in answers] == sorted((a.probability for a in answers), reverse=True)
-    fit, frequency, logits = completer.asker.joining, completer.asker.names.frequency, {}
+    engine, logits = completer._engine, {}
+    fit, frequency = engine.calibration.relations, engine.names.frequency
     assert fit.questions >= 20
     for answer in answers:
         forth = next(a for a in completer.tails("Q3", answer.id, k=90) if a.id == "Q41")
@@ -131,7 +131,8 @@ def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
 
 
 def test_a_least_score_comes_before_the_count_of_relations(completer, monkeypatch):
-    monkeypatch.setattr(completer.asker, "joining", Joining(by_tail=0, by_head=0))  # by frequency alone
+    by_frequency = replace(completer._engine.calibration, relations=RelationCalibration(by_tail=0, by_head=0))
+    monkeypatch.setattr(completer._engine, "calibration", by_frequency)
     pairs = [(f"Q{h}", f"Q{t}") for h in range(6) for t in range(40, 44)]
     for pair in pairs:
         first, *others = completer.relations(*pair)
@@ -175,13 +176,12 @@ def test_a_batch_answers_as_each_question_alone(completer):
 
 
 def test_new_text_that_repeats_an_entity_is_answered_alike(completer):
-    """An entity with a long description gets no neighbours' names, so its words alone are what the towers read."""
-    kg = completer.kg
-    stored = completer.asker.texts
+    """An entity with a long description gets no neighbours' names, so its words alone are what the model reads."""
+    model = completer._engine.model
     long = " ".join(["word"] * 25)
     a = completer.tails(NewEntity("bara", long), "knows", k=90)
-    vector = completer.asker.towers.encode_queries(stored.new_entities([("bara", long)], [2]))[0]
-    entities = completer.asker.towers.encode_entities(stored.entities(np.arange(kg.num_entities)))
+    vector = model.encode_questions(Questions(np.array([90]), np.array([2]), [NewEntityText("bara", long)]))[0]
+    entities = model.encode_entities(np.arange(90, dtype=np.int32))
     agree(a, entities @ vector, set(range(90)), 90)
     assert not any(answer.known for answer in a)
 
@@ -195,10 +195,11 @@ def facts_of(kg, entity):
 
 @pytest.mark.parametrize("by_relation", [False, True])
 def test_a_new_entity_with_an_old_one_s_facts_is_answered_like_it(completer, by_relation, monkeypatch):
-    asker, kg = completer.asker, completer.kg
+    model, kg = completer._engine.model, completer.kg
     if by_relation:
-        config = replace(asker.texts.config, neighbour_relations=True, max_tokens=60)
-        monkeypatch.setattr(asker, "texts", Texts(kg, asker.towers.tokenizer, config))
+        config = model.config.text.replace(neighbours_per_relation=10, max_tokens=60)
+        monkeypatch.setattr(model, "texts", Texts(kg, model.texts.tokenizer, config))
+        monkeypatch.setattr(model, "config", model.config.replace(text=config))
     for entity in (1, 5, 33):
         assert len(kg.entities.description(entity).split()) < 20, "too long for neighbours: the test shows nothing"
         facts = facts_of(kg, entity)
@@ -397,10 +398,10 @@ def test_each_question_has_its_answers_or_its_error(completer):
     assert completer.ask_each([]) == []
 
 
-def test_what_began_before_an_entity_was_joined_is_not_found_afterwards(prepared):
+def test_what_began_before_an_entity_was_added_is_not_found_afterwards(prepared):
     """Another thread's look at a relation's members, at the worst moment."""
     completer = Completer.load(prepared)
-    names, size = completer.asker.names, len(completer.kg.entities)
+    names, size = completer._engine.names, len(completer.kg.entities)
     relation = names.relation("knows")
 
     class Late(dict):  # type: ignore[type-arg]
@@ -409,7 +410,7 @@ def test_what_began_before_an_entity_was_joined_is_not_found_afterwards(prepared
             completer.add(NewEntity("late", facts=(Role("knows", "head", "Q5"),)))  # after it was looked at
             return seen
 
-    names.joined = Late(names.joined)
+    names.fact_answers = Late(names.fact_answers)
     assert size not in names.members(relation, "head", None)
     assert size in names.members(relation, "head", None)
 
@@ -442,13 +443,13 @@ def test_among_may_come_in_any_form_and_is_no_single_text(completer):
 
 
 def test_a_run_does_where_its_folder_would(prepared, completer):
-    assert Completer.load(Run.load(prepared)).tails("Q1", "near") == completer.tails("Q1", "near")
+    assert Completer.load(RunFolder.load(prepared)).tails("Q1", "near") == completer.tails("Q1", "near")
 
 
 def test_how_much_a_question_is(completer, monkeypatch):
-    towers, read = completer.asker.towers, []
-    encode = towers.encode_queries
-    monkeypatch.setattr(towers, "encode_queries", lambda batch, **how: read.append(len(batch)) or encode(batch, **how))
+    model, read = completer._engine.model, []
+    encode = model.encode_questions
+    monkeypatch.setattr(model, "encode_questions", lambda some, **how: read.append(len(some)) or encode(some, **how))
     for question in (
         Question(head="Q1", relation="near"),
         Question(relation="near", tail="Q2"),

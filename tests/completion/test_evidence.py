@@ -71,7 +71,7 @@ def test_the_asked_triple_is_no_evidence_for_itself(completer):
 
 def test_similar_triples_have_the_nearest_heads_of_the_relation(completer):
     kg = completer.kg
-    vectors = completer.asker.vectors.parts[0]
+    vectors = completer.vectors()
     for h, t in ((3, 41), (17, 2)):
         similar = completer.evidence(f"Q{h}", "born in", f"Q{t}", k=4).similar
         everything = np.concatenate([kg.train, kg.valid, kg.test])

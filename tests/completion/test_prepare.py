@@ -7,14 +7,15 @@ import shutil
 
 import numpy as np
 import pytest
-from little_world import write_run
 from scipy.special import expit, log_softmax
 
 from graphs import graph_of
-from satkgc.completion import Completer
-from satkgc.completion.prepare import calibrate, is_prepared, sample_queries
+from little_world import write_run
+from satkgc.completion import INDEXES, Completer, is_prepared
+from satkgc.completion.calibration import calibrate_entities, sample_queries
+from satkgc.completion.prepare import model_checksum
 from satkgc.errors import SatkgcError
-from satkgc.models.text import Towers
+from satkgc.models import TextModel
 from satkgc.text import Texts
 
 pytest_plugins = ["world"]
@@ -22,12 +23,14 @@ pytest_plugins = ["world"]
 
 def test_the_folder_has_vectors_index_and_calibration(prepared, completer):
     stored = np.load(prepared / "index" / "entities.npy")
-    texts, towers = completer.asker.texts, completer.asker.towers
-    np.testing.assert_allclose(stored, towers.encode_entities(texts.entities(np.arange(90))), atol=1e-5)
+    model = completer._engine.model
+    np.testing.assert_allclose(stored, model.encode_entities(np.arange(90, dtype=np.int32)), atol=1e-5)
+    np.testing.assert_array_equal(stored, completer.vectors())
+    np.testing.assert_array_equal(stored[20:90], completer.vectors(20, 95))
     facts = json.loads((prepared / "index" / "index.json").read_text())
     assert (facts["entities"], facts["dim"], facts["kind"]) == (90, 32, "exact")
     assert (prepared / "reliability.png").read_bytes().startswith(b"\x89PNG")
-    assert completer.asker.calibration is not None
+    assert completer.calibrated
     assert not list(prepared.rglob("*.part*"))
 
 
@@ -42,11 +45,12 @@ def test_it_is_made_once(run_copy):
 
 
 def test_texts_are_tokenised_once(run_copy, completer, monkeypatch):
-    assert completer.asker.texts.tokens.texts.ids.size
+    texts = completer._engine.model.texts
+    assert texts.tokens.texts.ids.size
     monkeypatch.setattr(Texts, "_entity_tokens", lambda *_: 1 / 0)
     again = Completer.load(run_copy)
-    asked = again.asker.texts.queries([3, 5, 7], [0, 1, 2])
-    whole = completer.asker.texts.queries([3, 5, 7], [0, 1, 2])
+    asked = again._engine.model.texts.queries([3, 5, 7], [0, 1, 2])
+    whole = texts.queries([3, 5, 7], [0, 1, 2])
     assert asked.ids.tolist() == whole.ids.tolist()
     assert again.tails("Q3", "near") == completer.tails("Q3", "near")
     monkeypatch.undo()
@@ -66,16 +70,16 @@ def test_half_an_index_is_none(run_copy, monkeypatch):
 
 
 def test_one_that_was_stopped_goes_on_where_it_was(run_copy, prepared, monkeypatch):
-    encode, seen = Towers.encode_entities, []
+    encode, seen = TextModel.encode_entities, []
 
-    def stops(towers, batch, *, progress=True):
-        seen.append(len(batch))
+    def stops(model, entities):
+        seen.append(len(entities))
         if len(seen) == 3:
             raise KeyboardInterrupt
-        return encode(towers, batch, progress=progress)
+        return encode(model, entities)
 
-    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", 20)
-    monkeypatch.setattr(Towers, "encode_entities", stops)
+    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", {"cpu": 20})
+    monkeypatch.setattr(TextModel, "encode_entities", stops)
     with pytest.raises(KeyboardInterrupt):
         Completer.prepare(run_copy)
     (run_copy / "index" / "entities-of-another.part.npy").write_bytes(b"left behind")
@@ -87,16 +91,16 @@ def test_one_that_was_stopped_goes_on_where_it_was(run_copy, prepared, monkeypat
 
 
 def test_two_at_once_do_not_disturb_each_other(run_copy, prepared, monkeypatch):
-    encode, alone = Towers.encode_entities, [True]
+    encode, alone = TextModel.encode_entities, [True]
 
-    def meets(towers, batch, *, progress=True):
+    def meets(model, entities):
         if alone:
             alone.clear()
             Completer.prepare(run_copy)
-        return encode(towers, batch, progress=progress)
+        return encode(model, entities)
 
-    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", 40)
-    monkeypatch.setattr(Towers, "encode_entities", meets)
+    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", {"cpu": 40})
+    monkeypatch.setattr(TextModel, "encode_entities", meets)
     Completer.prepare(run_copy)
     assert is_prepared(run_copy)
     whole, again = (np.load(run / "index" / "entities.npy") for run in (prepared, run_copy))
@@ -168,18 +172,20 @@ def test_faiss_behind_the_same_completer(run_copy, completer):
 def test_calibration_learns_from_what_validation_has_and_training_has_not(completer, monkeypatch):
     """The scores and labels given to the fit, against looking at every triple."""
     seen = {}
-    monkeypatch.setattr("satkgc.completion.prepare.fit", lambda s, labels: seen.update(scores=s, labels=labels))
-    calibrate(completer.asker)
-    kg, asker = completer.kg, completer.asker
+    record = lambda scores, labels, scale: seen.update(scores=scores, labels=labels, scale=scale)  # noqa: E731
+    monkeypatch.setattr("satkgc.completion.calibration.fit", record)
+    calibrate_entities(completer._engine)
+    assert seen["scale"] == 1.0  # they are cosines
+    kg, engine = completer.kg, completer._engine
     queries = sample_queries(kg, kg.valid, 10**6)
     ends = {(h, r) for h, r, _ in kg.valid.tolist()} | {(t, r + 4) for _, r, t in kg.valid.tolist()}
     assert set(queries) == ends
     train, valid, test = ({tuple(t) for t in kg.split(s).tolist()} for s in ("train", "valid", "test"))
-    vectors = asker.vectors.parts[0]
+    vectors = completer.vectors()
     for row in range(0, len(queries), 10):
         entity, d = queries[row]
         triple = (lambda e: (entity, d, e)) if d < 4 else (lambda e: (e, d - 4, entity))  # noqa: B023
-        scores = vectors @ asker.encode([queries[row]])[0]
+        scores = vectors @ engine.encode([queries[row]]).vectors[0]
         usable = [
             e
             for e in range(90)
@@ -193,13 +199,13 @@ def test_calibration_learns_from_what_validation_has_and_training_has_not(comple
 
 def test_probabilities_are_those_of_the_formula(completer):
     """Known answers compete with the 50 best unknown ones; those among the 50 only with each other."""
-    mapping = completer.asker.calibration.mapping
+    mapping = completer._engine.calibration.entities.mapping
     everything = completer.tails("Q3", "knows", k=90)
-    rivals = sorted((a.score for a in everything if not a.known), reverse=True)[:50]
+    competitors = sorted((a.score for a in everything if not a.known), reverse=True)[:50]
     assert any(a.known for a in everything)
     for answer in everything:
-        rival = not answer.known and answer.score >= rivals[-1]
-        field = rivals if rival else [*rivals, answer.score]
+        listed = not answer.known and answer.score >= competitors[-1]
+        field = competitors if listed else [*competitors, answer.score]
         share = log_softmax(np.array(field) / mapping.temperature)[field.index(answer.score)]
         raw = mapping.bias + mapping.by_score * answer.score + mapping.by_share * share
         beyond = min(raw - mapping.knots[0], 0) + max(raw - mapping.knots[-1], 0)
@@ -218,8 +224,55 @@ def test_a_damaged_faiss_index_is_one_line(run_copy, name, content):
         Completer.load(run_copy)
 
 
-def test_facts_of_relations_that_are_no_fit_are_one_line(run_copy):
-    file = run_copy / "index" / "index.json"
+def test_a_calibration_of_relations_that_is_none_is_one_line(run_copy):
+    file = run_copy / "calibration.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "relations": {"colour": 1}}))
-    with pytest.raises(SatkgcError, match="the index is damaged"):
+    with pytest.raises(SatkgcError, match=r"calibration\.json: not a calibration; remove it and run `satkgc prepare`"):
         Completer.load(run_copy)
+    file.unlink()
+    with pytest.raises(SatkgcError, match=r"the index is damaged \(no calibration\.json\)"):
+        Completer.load(run_copy)
+
+
+def as_format_1(run):
+    """A prepared run folder as version 0.1 left it: the relations' calibration in index.json, an older checksum."""
+    calibration = json.loads((run / "calibration.json").read_text())
+    del calibration["entities"]["mapping"]["scale"]
+    (run / "calibration.json").write_text(json.dumps(calibration["entities"]))
+    facts = json.loads((run / "index" / "index.json").read_text())
+    facts |= {"format": 1, "model": model_checksum(run / "model", "*/*.safetensors")}
+    (run / "index" / "index.json").write_text(json.dumps({**facts, "relations": calibration["relations"]}))
+
+
+def test_an_index_of_format_1_opens(run_copy, completer):
+    as_format_1(run_copy)
+    again = Completer.load(run_copy)
+    assert again.tails("Q3", "near", k=90) == completer.tails("Q3", "near", k=90)
+    assert again.relations("Q3", "Q4") == completer.relations("Q3", "Q4")
+    assert again.relations("Q3", "Q4")[0].probability is not None
+    file = run_copy / "index" / "index.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "model": "another"}))
+    with pytest.raises(SatkgcError, match="the index does not belong to this run's model"):
+        Completer.load(run_copy)
+
+
+def test_the_checksum_is_of_every_file_that_holds_weights(tmp_path):
+    with pytest.raises(SatkgcError, match="no weights of a model here"):
+        model_checksum(tmp_path)
+    (tmp_path / "query").mkdir()
+    (tmp_path / "query" / "model.safetensors").write_bytes(b"one")
+    sums = [model_checksum(tmp_path)]
+    (tmp_path / "loss.safetensors").write_bytes(b"two")
+    sums.append(model_checksum(tmp_path))
+    (tmp_path / "README.md").write_text("no weights")
+    assert model_checksum(tmp_path) == sums[1] != sums[0]
+    (tmp_path / "query" / "model.safetensors").write_bytes(b"three")
+    assert model_checksum(tmp_path) not in sums
+
+
+def test_an_unknown_index_is_refused_before_anything_is_done(run_copy):
+    before = sorted(path.name for path in (run_copy / "index").iterdir())
+    with pytest.raises(SatkgcError, match=f"^no index 'annoy'; choose one of {', '.join(INDEXES)}$"):
+        Completer.prepare(run_copy, index="annoy")
+    assert sorted(path.name for path in (run_copy / "index").iterdir()) == before
+    Completer.load(run_copy)

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from satkgc.completion.propose import propose
-from satkgc.completion.review import accept
-from satkgc.completion.triples_out import write_triples
+from satkgc.completion import accept_proposals
+from satkgc.completion.proposals import propose, write_triples
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
 
@@ -37,11 +36,11 @@ def reviewed(completer, tmp_path):
 def test_what_was_accepted_as_rdf_and_as_a_table(completer, reviewed, tmp_path):
     completer.propose(tmp_path / "all.nt", n=6, relations=["near"])
     lines = (tmp_path / "all.nt").read_text().splitlines()
-    assert accept(reviewed, tmp_path / "accepted.nt") == (2, 6)
+    assert accept_proposals(reviewed, tmp_path / "accepted.nt") == (2, 6)
     assert (tmp_path / "accepted.nt").read_text().splitlines() == [lines[1], lines[3]]
     completer.propose(tmp_path / "all.tsv", n=6, relations=["near"])
     rows = (tmp_path / "all.tsv").read_text().splitlines()
-    accept(reviewed, tmp_path / "accepted.tsv")
+    accept_proposals(reviewed, tmp_path / "accepted.tsv")
     assert (tmp_path / "accepted.tsv").read_text().splitlines() == [rows[0], rows[2], rows[4]]
 
 
@@ -56,35 +55,35 @@ def test_what_was_accepted_as_rdf_and_as_a_table(completer, reviewed, tmp_path):
 def test_bad_tables_are_one_line_and_write_nothing(reviewed, tmp_path, before, after, message):
     reviewed.write_text(reviewed.read_text(encoding="utf-8-sig").replace(before, after, 1), encoding="utf-8")
     with pytest.raises(SatkgcError, match=message):
-        accept(reviewed, tmp_path / "out.nt")
+        accept_proposals(reviewed, tmp_path / "out.nt")
     assert not (tmp_path / "out.nt").exists()
 
 
 def test_rows_that_were_emptied_are_passed_over_and_quotes_must_close(reviewed, tmp_path):
     text = reviewed.read_text(encoding="utf-8-sig")
     reviewed.write_text(text + ";" * 8 + "\n", encoding="utf-8")
-    assert accept(reviewed, tmp_path / "out.nt") == (2, 6)
+    assert accept_proposals(reviewed, tmp_path / "out.nt") == (2, 6)
     reviewed.write_text(text.replace("near", '"near', 1), encoding="utf-8")
     with pytest.raises(SatkgcError, match=r"reviewed\.csv:\d+: not a table \(.*\); look for a quote"):
-        accept(reviewed, tmp_path / "second.nt")
+        accept_proposals(reviewed, tmp_path / "second.nt")
 
 
 def test_a_table_that_nobody_looked_through_writes_nothing(reviewed, tmp_path):
     reviewed.write_text(reviewed.read_text().replace(";yes", ";").replace(";X", ";"))
     with pytest.raises(SatkgcError, match=r"no row says yes in column 'accept'; write yes"):
-        accept(reviewed, tmp_path / "out.nt")
+        accept_proposals(reviewed, tmp_path / "out.nt")
     assert not (tmp_path / "out.nt").exists()
 
 
 def test_bad_places(reviewed, tmp_path):
     with pytest.raises(SatkgcError, match=r"cannot tell the form of 'out\.xlsx'"):
-        accept(reviewed, tmp_path / "out.xlsx")
+        accept_proposals(reviewed, tmp_path / "out.xlsx")
     with pytest.raises(SatkgcError, match=r"missing\.parquet: cannot tell the form of this table"):
-        accept(tmp_path / "missing.parquet", tmp_path / "out.nt")
+        accept_proposals(tmp_path / "missing.parquet", tmp_path / "out.nt")
     with pytest.raises(SatkgcError, match=r"gone\.csv: cannot read the table"):
-        accept(tmp_path / "gone.csv", tmp_path / "out.nt")
+        accept_proposals(tmp_path / "gone.csv", tmp_path / "out.nt")
     with pytest.raises(SatkgcError, match="the file is there already"):
-        accept(reviewed, reviewed)
+        accept_proposals(reviewed, reviewed)
 
 
 QUOTED = [
@@ -102,7 +101,7 @@ def test_a_tsv_table_has_no_quoting_and_is_read_back(tmp_path, quoted):
     assert triples == [row[:3] for row in rows]
     text = (tmp_path / "new.tsv").read_text()
     (tmp_path / "reviewed.tsv").write_text(text.replace("\t\n", "\tyes\n"))
-    assert accept(tmp_path / "reviewed.tsv", tmp_path / "accepted.tsv") == (len(rows), len(rows))
+    assert accept_proposals(tmp_path / "reviewed.tsv", tmp_path / "accepted.tsv") == (len(rows), len(rows))
     assert (tmp_path / "accepted.tsv").read_text() == text
     assert text.splitlines()[-1] == "x\tr\ty\ttab here\tline break\t\t-1.000000\t\t"
 
@@ -115,7 +114,7 @@ def test_a_tsv_table_that_a_spreadsheet_saved_is_read_with_its_quotes(tmp_path, 
     with (tmp_path / "reviewed.tsv").open("w", newline="") as file:
         saved = [[*header, "note"], *([*row[:-1], "yes", f"two{end}lines"] for row in rows)]
         csv.writer(file, delimiter="\t", lineterminator=end).writerows(saved)
-    assert accept(tmp_path / "reviewed.tsv", tmp_path / "accepted.csv") == (2, 2)
+    assert accept_proposals(tmp_path / "reviewed.tsv", tmp_path / "accepted.csv") == (2, 2)
     assert (tmp_path / "accepted.csv").read_text() == (tmp_path / "new.csv").read_text()
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.completion import AmbiguousNameError, UnknownNameError
 from satkgc.completion.names import Names
-from satkgc.completion.search import EntitySearch, _bits, _overlap, _sign, name_matches
+from satkgc.completion.search import EntitySearch, _bits, _overlap, _sign, name_match
 from satkgc.kg import KnowledgeGraph, Vocabulary
 
 NAMES = [
@@ -108,7 +108,7 @@ def test_every_name_that_begins_so_is_found(names, text):
     assert len(set(found)) == len(found)
     assert set(found[: len(expected)]) == expected
     if text:
-        assert search.called(text) == [i for i, name in enumerate(names) if name.lower() == text.lower()]
+        assert search.by_name(text) == [i for i, name in enumerate(names) if name.lower() == text.lower()]
 
 
 def test_limits_keep_the_most_linked():
@@ -147,6 +147,6 @@ def test_it_is_mapped_from_what_was_saved(tmp_path, search):
 
 
 def test_names_outside_the_index():
-    assert name_matches("zan", "Zanzibar") == 1
-    assert 0.6 < name_matches("zanzbar", "Zanzibar") < 1
-    assert name_matches("paris", "Zanzibar") == 0
+    assert name_match("zan", "Zanzibar") == 1
+    assert 0.6 < name_match("zanzbar", "Zanzibar") < 1
+    assert name_match("paris", "Zanzibar") == 0

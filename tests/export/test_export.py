@@ -8,16 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from little_world import little_world, write_run
 from transformers import AutoTokenizer
 
+from little_world import little_world, write_run
 from satkgc.errors import SatkgcError
-from satkgc.export import export
+from satkgc.export import FORMATS, export
 from satkgc.export.card import model_card
-from satkgc.export.strings import entity_strings, relation_strings
+from satkgc.export.vectors import entity_strings, relation_strings
 from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.models import Questions
 from satkgc.text import TextConfig, Texts
-from satkgc.training import Run
+from satkgc.training import RunFolder
+from toy_models import PlainScores, WordVectors
 
 pytest_plugins = ["world"]
 
@@ -30,19 +32,15 @@ def pooled(request, tmp_path_factory, tiny_backbone):
 
 
 def own_vectors(run):
-    run = Run.load(run)
-    towers = run.towers()
-    texts = run.texts(towers)
+    run = RunFolder.load(run)
+    model, text = run.model("cpu"), run.config.model.text
     entities, directed = np.append(np.arange(0, 88, 4), 5), np.arange(23) % 8  # 5 is its own neighbour
-    strings = list(entity_strings(run.kg, run.config.text, towers.tokenizer.sep_token))
-    relations = relation_strings(run.kg, run.config.text)
+    strings, relations = list(entity_strings(run.kg, text)), relation_strings(run.kg, text)
     pairs = [(strings[e], relations[d]) for e, d in zip(entities, directed, strict=True)]
-    return (
-        pairs,
-        towers.encode_queries(texts.queries(entities, directed)),
-        [strings[e] for e in entities],
-        towers.encode_entities(texts.entities(entities)),
-    )
+    vectors = model.encode_questions(Questions(entities, directed)), model.encode_entities(entities)
+    for rows in vectors:
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    return pairs, vectors[0], [strings[e] for e in entities], vectors[1]
 
 
 @pytest.mark.parametrize(("by_relation", "dropout"), [(False, 0.0), (True, 0.0), (True, 0.2), (False, 0.2)])
@@ -61,7 +59,7 @@ def test_strings_are_what_the_towers_read(tiny_backbone, by_relation, dropout):
     kept = ~np.isin(world.train[:, [0, 2]], [5, 6]).any(axis=1) | (world.train[:, 0] == world.train[:, 2])
     kg = replace(world, train=np.ascontiguousarray(world.train[kept]))
     assert kg.train[(kg.train[:, [0, 2]] == 5).any(axis=1)][:, [0, 2]].tolist() == [[5, 5]]
-    strings = list(entity_strings(kg, config, tokenizer.sep_token))
+    strings = list(entity_strings(kg, config))
     assert any(" ; inverse " in text for text in strings) == by_relation
     read = Texts(kg, tokenizer, config).entities(range(kg.num_entities))
     rows = [read.ids[a:b].tolist() for a, b in zip(read.ptr, read.ptr[1:], strict=False)]
@@ -98,12 +96,12 @@ def test_onnx_gives_the_same_vectors(pooled, tmp_path):
 
 
 def test_vectors_as_parquet_and_npy(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr("satkgc.export.vectors_form.ROWS", 40)
+    monkeypatch.setattr("satkgc.export.vectors.ROWS", 40)
     stored = np.load(prepared / "index" / "entities.npy")
     assert export(prepared, "parquet", tmp_path / "p")["entities"] == 90
     table = pq.read_table(tmp_path / "p" / "entities.parquet")
     np.testing.assert_array_equal(np.stack(table["vector"].to_numpy()), stored)
-    kg = Run.load(prepared).kg
+    kg = RunFolder.load(prepared).kg
     assert table["id"].to_pylist() == kg.entities.ids.to_pylist()
     for row in (0, 12, 55, 89):
         assert table["text"][row].as_py().startswith(kg.entities.name(row))
@@ -138,8 +136,8 @@ def test_the_card_says_what_it_is(run_copy, tmp_path):
     ],
 )
 def test_the_card_says_what_a_text_is(prepared, text, said):
-    run = Run.load(prepared)
-    run = Run(run.folder, replace(run.config, text=text), run.about)
+    run = RunFolder.load(prepared)
+    run = RunFolder(run.folder, run.config.replace(model=run.config.model.replace(text=text)), run.about)
     assert said in model_card(run, "npy", {})
 
 
@@ -168,3 +166,23 @@ def test_an_id_of_two_lines_is_refused_where_an_id_is_a_line(tmp_path, tiny_back
     with pytest.raises(SatkgcError, match=r"the id 'b\\nc' has two lines, ids.txt one for each; export as parquet"):
         export(run, "npy", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_formats_that_a_model_has_nothing_for_are_refused_in_one_line(tmp_path, monkeypatch, prepared):
+    """A run whose model has vectors and no encoders, and one whose model only scores."""
+    kg = little_world()
+    for model, refused in ((WordVectors(kg), {"onnx", "sentence-transformers"}), (PlainScores(kg), set(FORMATS))):
+        run = tmp_path / type(model).__name__
+        RunFolder.create(run, RunFolder.load(prepared).config, kg, "made up")
+        model.save(run / "model")
+        monkeypatch.setattr(RunFolder, "model", lambda *_, model=model, **__: model)
+        for format in FORMATS:
+            out = tmp_path / f"{type(model).__name__}-{format}"
+            if format not in refused:
+                export(run, format, out)
+                continue
+            with pytest.raises(SatkgcError, match=f"{type(model).__name__} has no"):
+                export(run, format, out)
+            assert not out.exists()
+    vectors = np.load(tmp_path / "WordVectors-npy" / "entities.npy")
+    np.testing.assert_array_equal(vectors, WordVectors(kg).encode_entities(np.arange(90)))

@@ -10,11 +10,10 @@ import pytest
 from browsing import CHROMIUM, QUIET, opened
 from running import running
 
+from little_world import write_run
 from satkgc.completion import Completer
 from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.models.text import EncoderConfig, Towers
 from satkgc.serving.app import create_app
-from satkgc.training import Config, Run
 
 ENTITIES = [
     ("dog", "dog", "a member of the genus Canis that has been domesticated by man"),
@@ -42,9 +41,7 @@ TRIPLES = [
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory, tiny_backbone) -> Path:  # type: ignore[no-untyped-def]
-    """A run folder as training leaves it, with towers that were never trained."""
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    config = Config(encoder=EncoderConfig(backbone=str(tiny_backbone)))
+    """A run folder as training leaves it, with a model that was never trained."""
     index = {id: i for i, (id, _, _) in enumerate(ENTITIES)}
     relations = ["hypernym", "similar to"]
     kg = KnowledgeGraph.from_arrays(
@@ -53,8 +50,7 @@ def run(tmp_path_factory, tiny_backbone) -> Path:  # type: ignore[no-untyped-def
         Vocabulary.build("relation", pa.array(relations), pa.array(relations), pa.array(["", ""])),
         [(index[h], relations.index(r), index[t]) for h, r, t in TRIPLES],
     )
-    Run.create(folder, config, kg, "made up")
-    Towers.create(config.encoder).save(folder / "model")
+    folder = write_run(tmp_path_factory.mktemp("runs") / "tiny", kg, tiny_backbone)
     Completer.load(folder)
     return folder
 
@@ -62,7 +58,6 @@ def run(tmp_path_factory, tiny_backbone) -> Path:  # type: ignore[no-untyped-def
 @pytest.fixture
 def unprepared(tmp_path, tiny_backbone) -> Path:  # type: ignore[no-untyped-def]
     """A run whose entities take a while to encode, and are not encoded yet."""
-    folder, config = tmp_path / "large", Config(encoder=EncoderConfig(backbone=str(tiny_backbone)))
     names = pa.array([f"entity {i}" for i in range(40_000)])
     kg = KnowledgeGraph.from_arrays(
         "large",
@@ -70,9 +65,7 @@ def unprepared(tmp_path, tiny_backbone) -> Path:  # type: ignore[no-untyped-def]
         Vocabulary.build("relation", pa.array(["r"]), pa.array(["r"]), pa.array([""])),
         [(i, 0, i + 1) for i in range(39_999)],
     )
-    Run.create(folder, config, kg, "made up")
-    Towers.create(config.encoder).save(folder / "model")
-    return folder
+    return write_run(tmp_path / "large", kg, tiny_backbone)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from running import CLIENT
 
 from satkgc.completion import NewEntity, Question, Role
-from satkgc.serving import fitting as module
+from satkgc.completion import completer as module
 
 NEW = {"name": "labradoodle", "description": "a dog bred from a labrador and a poodle"}
 
@@ -151,7 +151,7 @@ def test_relations_and_info_describe_the_graph(url: str, completer) -> None:  # 
 def test_a_body_that_is_no_json_is_told_apart_from_one_that_is_not_sent_as_such(url: str) -> None:
     where = f"{url}/api/v1/complete"
     broken = CLIENT.post(where, content='{"head":', headers={"Content-Type": "application/json"})
-    assert (broken.status_code, broken.json()["error"]) == (400, "the body is no JSON, from its character 8 on")
+    assert (broken.status_code, broken.json()["error"]) == (400, "the body is not JSON: see its character 8")
     plain = CLIENT.post(
         where, content='{"head": "dog", "relation": "hypernym"}', headers={"Content-Type": "text/plain"}
     )
@@ -159,20 +159,21 @@ def test_a_body_that_is_no_json_is_told_apart_from_one_that_is_not_sent_as_such(
     assert "send it with the header Content-Type: application/json" in plain.json()["error"]
 
 
-def test_fitting_relations_are_those_of_the_nearest_entities(url: str, completer) -> None:  # type: ignore[no-untyped-def]
-    given = post(url, "fitting", {"entity": "dog"}).json()["relations"]
+def test_suggested_relations_are_those_of_the_nearest_entities(url: str, completer) -> None:  # type: ignore[no-untyped-def]
+    given = post(url, "suggest-relations", {"entity": "dog"}).json()["relations"]
+    assert given == post(url, "fitting", {"entity": "dog"}).json()["relations"]  # the old name of the route
     # Fourteen entities are fewer than are looked at: the shares are those of the whole graph.
     heads = [("hypernym", 7), ("similar to", 4)]
     assert [(r["id"], r["share"]) for r in given] == [(name, pytest.approx(n / 14)) for name, n in heads]
-    tails = post(url, "fitting", {"entity": NEW, "asked": "head"}).json()["relations"]
+    tails = post(url, "suggest-relations", {"entity": NEW, "asked": "head"}).json()["relations"]
     assert {r["id"]: round(14 * r["share"]) for r in tails} == {"hypernym": 5, "similar to": 4}
 
 
-def test_fitting_looks_at_the_nearest_only(completer, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_suggestions_look_at_the_nearest_only(completer, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "NEAREST", 1)  # an entity is the nearest to itself
-    assert [r.id for r in module.fitting(completer, "cat", "tail")] == ["hypernym"]
-    assert module.fitting(completer, "animal", "tail") == []
-    assert {r.id: r.share for r in module.fitting(completer, "dog", "tail")} == {"hypernym": 1, "similar to": 1}
+    assert [r.id for r in completer.suggest_relations("cat")] == ["hypernym"]
+    assert completer.suggest_relations("animal") == []
+    assert {r.id: r.share for r in completer.suggest_relations("dog")} == {"hypernym": 1, "similar to": 1}
 
 
 def test_evidence_is_the_completers(url: str, completer) -> None:  # type: ignore[no-untyped-def]

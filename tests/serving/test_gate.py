@@ -13,7 +13,7 @@ from running import CLIENT, running
 
 from satkgc.errors import SatkgcError
 from satkgc.serving.app import create_app
-from satkgc.serving.settings import MAX_BODY, MAX_DESCRIPTION, MAX_K, MAX_QUESTIONS, Settings
+from satkgc.serving.settings import MAX_BODY, MAX_DESCRIPTION, MAX_K, MAX_QUESTIONS, ServiceSettings
 
 ASK = {"head": "dog", "relation": "hypernym"}
 JSON = {"content-type": "application/json"}
@@ -124,14 +124,14 @@ def test_no_text_makes_the_service_fail(url: str, text: str) -> None:
     [
         ("complete", b'{"head": 5, "relation": "hypernym"}', "head: give an id or a name as text, or {"),
         ("complete", b'{"head": {"name": " "}, "relation": "hypernym"}', "head.name: it is blank; give a name"),
-        ("complete", b'{"head": {"names": "x"}, "relation": "hypernym"}', "head.name: it is missing; give it"),
+        ("complete", b'{"head": {"names": "x"}, "relation": "hypernym"}', "head.name: it is missing; add it"),
         ("complete", b'{"head": "", "relation": "hypernym"}', "head: it is empty; give at least one character"),
         ("complete", b'{"head": "dog", "relation": 5}', "relation: give it as text"),
-        ("complete", b'{"head": "dog", "relation": "r", "K": 5}', "K: there is no such field; leave it out"),
+        ("complete", b'{"head": "dog", "relation": "r", "K": 5}', "K: there is no such field; remove it"),
         ("batch", b'{"questions": [{"head": 5, "relation": "x"}]}', "questions.0.head: give an id or a name as text"),
         ("batch", b'{"questions": ["dog"]}', "questions.0: give an object"),
         ("complete", b'["dog"]', "body: give an object"),
-        ("complete", b"", "there is no body; send an object of JSON"),
+        ("complete", b"", "there is no body; send a JSON object"),
         ("complete", b"null", "body: give an object"),
         ("complete", b'{"head": "\xff"}', "the body cannot be read: it is not UTF-8; send it"),
         ("complete", b"[" * 100_000, "the body cannot be read: it is nested too deeply; send"),
@@ -196,7 +196,7 @@ def test_a_fault_of_ours_tells_nothing_and_carries_the_headers_too(completer) ->
 
 
 def test_the_token_is_asked_for_and_the_page_and_health_are_not_behind_it(completer) -> None:  # type: ignore[no-untyped-def]
-    with running(create_app(lambda: completer, Settings(token="geheim-!"))) as url:
+    with running(create_app(lambda: completer, ServiceSettings(token="geheim-!"))) as url:
         for headers in ({}, {"authorization": "Bearer geheim"}, {"authorization": "Basic geheim-!"}):
             for answer in (
                 CLIENT.get(f"{url}/api/v1/relations", headers=headers),
@@ -219,7 +219,9 @@ def test_without_a_token_only_local_names_are_answered(url: str) -> None:
 
 
 def test_names_that_a_proxy_passes_on_are_answered_where_they_are_allowed(completer) -> None:  # type: ignore[no-untyped-def]
-    with running(create_app(lambda: completer, Settings(names=("KG.example.org", "other.example")))) as url:
+    with running(
+        create_app(lambda: completer, ServiceSettings(allow_hosts=("KG.example.org", "other.example")))
+    ) as url:
         for host, status in (
             ("kg.example.org", 200),
             ("Other.Example:443", 200),
@@ -232,13 +234,13 @@ def test_names_that_a_proxy_passes_on_are_answered_where_they_are_allowed(comple
 @pytest.mark.parametrize("wrong", [{"token": ""}, {"token": " "}, {"token": "geheim-ω"}, {"token": "a\nb"}])
 def test_a_token_that_nobody_could_send_is_refused(wrong: dict) -> None:
     with pytest.raises(SatkgcError, match="token"):
-        Settings(**wrong)
+        ServiceSettings(**wrong)
 
 
 @pytest.mark.parametrize("name", ["", "https://kg.example.org", "kg.example.org:443", "a b"])
-def test_what_is_no_name_of_a_host_is_refused(name: str) -> None:
-    with pytest.raises(SatkgcError, match="no name of a host"):
-        Settings(names=(name,))
+def test_what_is_not_a_host_name_is_refused(name: str) -> None:
+    with pytest.raises(SatkgcError, match="is not a host name"):
+        ServiceSettings(allow_hosts=(name,))
 
 
 def test_requests_are_counted_by_route_and_made_up_ones_share_a_label(url: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from browsing import opened, pick
 
-from satkgc.completion.review import accept as read_accepted
+from satkgc.completion import accept_proposals
 
 
 def saved(page, button: str, folder: Path) -> Path:  # type: ignore[no-untyped-def]
@@ -53,13 +53,13 @@ def test_accepted_statements_are_kept_and_downloaded(page, tmp_path: Path) -> No
     assert [row["head_description"] for row in fresh] == ["", 'one\tthing, "so', "another"]
     assert len({row["head"] for row in fresh}) == 3
     # The command reads the table, and says of the triples what the page says.
-    assert read_accepted(files["tsv"], tmp_path / "again.nt") == (4, 4)
+    assert accept_proposals(files["tsv"], tmp_path / "again.nt") == (4, 4)
     with listed.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file, delimiter="\t", strict=True)
     rows[2][header.index("accept")] = "yes"
     with (tmp_path / "looked through.tsv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter="\t").writerows([header, *rows])
-    assert read_accepted(tmp_path / "looked through.tsv", tmp_path / "one.nt") == (1, 14)
+    assert accept_proposals(tmp_path / "looked through.tsv", tmp_path / "one.nt") == (1, 14)
     lines = files["nt"].read_text("utf-8").splitlines()
     assert lines[:4] == (tmp_path / "again.nt").read_text("utf-8").splitlines()
     triples = [
@@ -86,7 +86,7 @@ def test_what_was_cleared_is_put_back_and_every_button_has_its_name(page) -> Non
     assert page.evaluate("document.activeElement.ariaLabel") == labels[1]
     page.locator("#collection-clear").click()
     assert page.locator("#count").text_content() == "0"
-    page.get_by_role("button", name="Put 2 back").click()
+    page.get_by_role("button", name="Restore 2").click()
     assert page.locator("#collection-list button").evaluate_all("all => all.map(b => b.ariaLabel)") == labels[1:]
     assert page.locator("#collection-clear").text_content() == "Clear"
 

@@ -50,7 +50,7 @@ def test_what_is_known_of_a_new_entity_reaches_the_model(page) -> None:  # type:
     page.reload()  # they are in the address
     page.locator("#facts li").nth(1).wait_for()
     assert {"canine", "wolf"} <= words()
-    page.get_by_role("button", name="Take back canine").click()
+    page.get_by_role("button", name="Remove canine").click()
     page.locator(".answer").first.wait_for()
     assert {"canine", "wolf"} & words() == {"wolf"}
     page.locator("#fact-other").fill("Dog")  # typed and not picked, but only one can be meant

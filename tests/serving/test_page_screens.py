@@ -6,7 +6,7 @@ from browsing import opened, pick
 from running import running
 
 from satkgc.serving.app import create_app
-from satkgc.serving.settings import Settings
+from satkgc.serving.settings import ServiceSettings
 
 
 def test_what_goes_wrong_is_said(page) -> None:  # type: ignore[no-untyped-def]
@@ -61,7 +61,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(browser, url: str) -> None:
 
 
 def test_the_page_asks_for_the_token_and_keeps_it(browser, completer) -> None:  # type: ignore[no-untyped-def]
-    app = create_app(lambda: completer, Settings(token="geheim"))
+    app = create_app(lambda: completer, ServiceSettings(token="geheim"))
     with running(app) as url, browser.new_context() as context:
         page = context.new_page()
         page.goto(url)

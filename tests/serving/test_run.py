@@ -108,9 +108,9 @@ def refuses(url: str) -> bool:
 
 
 def test_what_is_no_run_folder_is_refused_before_a_port_is_opened(tmp_path: Path) -> None:
-    assert "this is no run folder" in refusal(tmp_path)
+    assert "no run here" in refusal(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    assert "this is no run folder" in refusal(tmp_path)
+    assert "no run here" in refusal(tmp_path)
 
 
 def test_a_run_that_cannot_be_loaded_ends_the_command_with_its_reason(run: Path, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_sigterm_ends_a_load_that_is_within_torch(run: Path) -> None:
         "    square = torch.ones(800, 800)\n"
         "    while True: square @ square\n"
         "run._open = forever\n"
-        f"run.serve(Path({str(run)!r}), settings.Settings(port=0))"
+        f"run.serve(Path({str(run)!r}), settings.ServiceSettings(port=0))"
     )
     with started([sys.executable, "-c", program], {}) as (server, _):
         server.send_signal(signal.SIGTERM)
@@ -173,7 +173,7 @@ def test_a_question_is_asked_before_anybody_else_can(run: Path, monkeypatch) -> 
     real = Completer.ask
     monkeypatch.setattr(Completer, "ask", lambda self, questions: asked.extend(questions) or real(self, questions))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    _open(run, lambda doing: None)
+    _open(run, "cpu", lambda progress: None)
     assert len(asked) == 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from running import CLIENT, running
 
 from satkgc.serving.app import create_app
-from satkgc.serving.settings import Settings
+from satkgc.serving.settings import ServiceSettings
 
 
 def test_the_service_keeps_to_its_description(url: str, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_every_body_has_examples_that_work(url: str) -> None:
 
 
 def test_the_description_has_what_can_be_answered_and_no_more(completer) -> None:  # type: ignore[no-untyped-def]
-    def described(settings: Settings) -> tuple[dict[str, set[str]], dict]:
+    def described(settings: ServiceSettings) -> tuple[dict[str, set[str]], dict]:
         with running(create_app(lambda: completer, settings)) as url:
             headers = {"authorization": f"Bearer {settings.token}"}
             whole = CLIENT.get(f"{url}/api/v1/openapi.json", headers=headers).json()
@@ -43,14 +43,14 @@ def test_the_description_has_what_can_be_answered_and_no_more(completer) -> None
         assert all(("security" in one) == bool(settings.token) for path, one in operations.items() if path != "/health")
         return {path: set(one["responses"]) for path, one in operations.items()}, whole["components"]
 
-    statuses, components = described(Settings())
+    statuses, components = described(ServiceSettings())
     assert statuses["/api/v1/relations"] == {"200", "421", "422", "500", "503"}
     assert statuses["/api/v1/entity"] == {"200", "404", "409", "421", "422", "500", "503"}
     assert statuses["/api/v1/complete"] == {"200", "400", "404", "409", "413", "421", "422", "500", "503"}
     assert statuses["/api/v1/batch"] == {"200", "400", "413", "421", "422", "500", "503"}
     assert (statuses["/health"], statuses["/metrics"]) == ({"200", "421", "500", "503"}, {"200", "421", "500"})
     assert "securitySchemes" not in components
-    statuses, components = described(Settings(token="geheim"))
+    statuses, components = described(ServiceSettings(token="geheim"))
     assert statuses["/api/v1/relations"] == {"200", "401", "422", "500", "503"}
     assert (statuses["/health"], statuses["/metrics"]) == ({"200", "500", "503"}, {"200", "401", "500"})
     assert [one["scheme"] for one in components["securitySchemes"].values()] == ["bearer"]

@@ -12,11 +12,10 @@ from typing import Any
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
 
-# The names of the evaluation room, again: importing them would load torch to make a table.
+# The names of evaluation, again: importing them would load torch to make a table.
 SHARES = ("mrr", "hits@1", "hits@3", "hits@10")  # metrics between 0 and 1
 TIES = ("optimistic", "realistic", "pessimistic")
 SIDES = ("head", "tail", "both")
-Metrics = dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +25,9 @@ class Evaluation:
     split: str
     candidates: str  # in words: "all entities", "1,000 sampled of all entities"
     ties: str
-    head: Metrics
-    tail: Metrics
-    both: Metrics  # the mean of the two directions
+    head: dict[str, float]
+    tail: dict[str, float]
+    both: dict[str, float]  # the mean of the two directions
     rerank: dict[str, float] | None = None
     breakdown: dict[str, Any] = field(default_factory=dict)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
+from satkgc.analysis.experiments import Row, load_groups, load_rows, table_rows
 from satkgc.analysis.results import SHARES, Evaluation, Result, load_results
-from satkgc.analysis.rows import Row, load_groups, table_rows
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
 
@@ -23,13 +24,15 @@ _INTRODUCTION = """# Results
 Made by `make results` from the files in `results/`, one a run; no figure on this page is typed by hand. Ranks are
 filtered, ties are realistic, figures are the mean of both directions on test, and weights were chosen by validation
 MRR. A cell reads "ours / the paper's" where the paper has the figure; ± is half the distance between the best and the
-worst seed. SATKGC and SimKGC have settings that the paper's have not: `text.hide = "edge"` on WN18RR;
-`objective.popularity = 1` and fewer epochs at a higher rate on FB15k-237 and the graphs made of it. "neighbours by
-relation" is ours ([findings](findings.md)). The comparisons below the first two tables are short runs of equal length
-with the paper's own loss (popularity 0), to see whether a part helps; they are not to be set against the paper's
-figures, which are of full length. Minutes are those of the training steps; validation comes on top. For FB15k-237N
-the caption of the paper's table speaks of ranking tails, its text of both directions; ours are the mean of both.
-`satkgc reproduce ROW` does any row again.
+worst seed. "SATKGC" is the paper as written, "the authors' program" what their code does where it differs, "SimKGC" as
+published. What a label adds to these is ours: `model.text.exclude = "edge"`, by which a text in training keeps the
+name of an answer that another training triple joins to its entity; `model.loss.logit_adjustment = 1`, with six epochs
+(FB15k-237N: fifteen) at 5e-5 unless the label says otherwise. "neighbours by relation" is a recipe of ours
+([findings](findings.md)). The comparisons below the first two tables are short runs of equal length with the paper's
+own loss, to see whether a part helps; they are not to be set against the paper's figures, which are of full length.
+Minutes are those of the training steps; validation comes on top. For FB15k-237N the caption of the paper's table
+speaks of ranking tails, its text of both directions; ours are the mean of both. `satkgc reproduce ROW` does any row
+again.
 """
 
 
@@ -65,34 +68,42 @@ def replace_block(text: str, block: str, where: object = None) -> str:
 
 
 def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
+    """A line for each method; several seeds of one make a mean."""
     yield _line(("dataset", "method", "backbone", "ranked among", "epochs", *_METRICS))
     yield _line(("---",) * 4 + ("---:",) * 5)
+    methods: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        start = (row.dataset, row.label, row.backbone)
-        result = results.get(row.name)
-        if result is None:
+        methods.setdefault((row.dataset, row.label, row.backbone), []).append(row)
+    for start, seeds in methods.items():
+        row = seeds[0]
+        finished = [results[seed.name] for seed in seeds if seed.name in results]
+        if not finished:
             yield _line((*start, NOT_YET, "", *_cells([], row)))
-        else:
-            for evaluation in (result, *result.also):
-                # A row that names a sample is compared with the paper by that sample only.
-                compared = bool(row.sampled) == ("sampled" in evaluation.candidates)
-                cells = _cells([evaluation], row if compared else None)
-                yield _line((*start, evaluation.candidates, f"{result.epochs:.3g}", *cells))
+            continue
+        evaluations: dict[str, list[Evaluation]] = {}
+        for evaluation in (part for result in finished for part in (result, *result.also)):
+            evaluations.setdefault(evaluation.candidates, []).append(evaluation)
+        for candidates, parts in evaluations.items():
+            # A row that names a sample is compared with the paper by that sample only.
+            comparable = bool(row.sampled) == ("sampled" in candidates)
+            yield _line((*start, candidates, f"{finished[0].epochs:.3g}", *_cells(parts, row if comparable else None)))
 
 
 def _compared(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
     for dataset, backbone in dict.fromkeys((row.dataset, row.backbone) for row in rows):
         table = [row for row in rows if (row.dataset, row.backbone) == (dataset, backbone)]
-        done = [results[row.name] for row in table if row.name in results]
-        if not done:
+        finished = [results[row.name] for row in table if row.name in results]
+        if not finished:
             yield from (f"{dataset}, {backbone}: {NOT_YET}.", "")
             continue
-        yield from (f"{dataset}, {backbone}, {_steps(done)}:", "")
+        shared = set.intersection(*(set(row.overrides.items()) for row in table))
+        settings = _settings({name: value for name, value in table[0].overrides.items() if (name, value) in shared})
+        yield from (f"{', '.join((dataset, backbone, _steps(finished), *settings))}:", "")
         yield _line(("", *_METRICS, "seeds"))
         yield _line(("---", *("---:",) * 5))
         for label in dict.fromkeys(row.label for row in table):
             alike = [row for row in table if row.label == label]
-            seeds = [results[row.name] for row in alike if row.name in results]
+            seeds: list[Evaluation] = [results[row.name] for row in alike if row.name in results]
             yield _line((label, *_cells(seeds, alike[0]), str(len(seeds)) if seeds else NOT_YET))
         yield ""
 
@@ -102,21 +113,27 @@ def _provenance(results: dict[str, Result]) -> Iterator[str]:
         yield f"{NOT_YET.capitalize()}."
         return
     columns = ("seed", "steps", "epochs", "minutes", "valid MRR", "test MRR", "Hits@1")
+    rows = load_rows()
     yield _line(("row", "recipe", *columns, "hardware", "commit"))
     yield _line(("---", "---", *("---:",) * len(columns), "---", "---"))
     for name, result in results.items():
         length = (str(result.seed), f"{result.steps:,}", f"{result.epochs:.3g}", f"{result.minutes:.1f}")
         valid = "" if result.valid_mrr is None else f"{result.valid_mrr:.3f}"
         figures = (valid, f"{result.both['mrr']:.3f}", f"{result.both['hits@1']:.3f}")
-        yield _line((f"`{name}`", result.recipe, *length, *figures, result.hardware, f"`{result.commit[:10]}`"))
+        recipe = ", ".join((result.recipe, *(_settings(rows[name].overrides) if name in rows else ())))
+        yield _line((f"`{name}`", recipe, *length, *figures, result.hardware, f"`{result.commit[:10]}`"))
 
 
-def _cells(evaluations: Iterable[Evaluation], row: Row | None) -> Iterator[str]:
+def _settings(overrides: Mapping[str, Any]) -> list[str]:
+    """What is changed besides length and rate."""
+    return [f"`{name} = {value}`" for name, value in overrides.items() if not name.startswith("training.")]
+
+
+def _cells(evaluations: list[Evaluation], row: Row | None) -> Iterator[str]:
     """Ours, over the seeds, beside the paper's."""
-    found = list(evaluations)
     paper = paper_figures().get(row.dataset, {}).get(row.paper or "") if row else None
     for place, name in enumerate(SHARES):
-        ours = [evaluation.both[name] for evaluation in found]
+        ours = [evaluation.both[name] for evaluation in evaluations]
         text = f"{mean(ours):.3f}" if ours else "–"
         if len(ours) > 1:
             text += f" ± {(max(ours) - min(ours)) / 2:.3f}"

@@ -1,4 +1,4 @@
-"""The command line: parses, calls the API, prints. One module a command, imported only when it is asked for."""
+"""The command line: parses, calls the API, prints. What is slow to import is imported by the command that needs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from satkgc.cli import compare, complete, evaluate, export, kg, reproduce, sample, serve, train
+from satkgc.cli import analyse, compare, complete, evaluate, export, kg, propose, reproduce, sample, serve, train
 from satkgc.errors import SatkgcError
 
 app = typer.Typer(
@@ -20,13 +20,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for module in (kg, sample, train, evaluate, compare, complete, serve, export, reproduce):
+for module in (kg, sample, train, evaluate, compare, complete, propose, serve, export, analyse, reproduce):
     module.register(app)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from satkgc import __version__
+def _version(value: bool) -> None:
+    if value:
+        from satkgc.version import __version__
 
         print(f"satkgc {__version__}")
         raise typer.Exit
@@ -42,11 +42,9 @@ def _options(
 
 
 def main() -> None:
-    """Run a command; what the user can put right is one line and exit code 2."""
+    """Run a command; an error that the user can fix is one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, TextIOWrapper
-        ):  # a terminal or pipe of another encoding lacks arrows, and much of the world
+        if isinstance(stream, TextIOWrapper):  # other encodings than UTF-8 lack arrows and many letters
             stream.reconfigure(errors="backslashreplace")
     try:
         app()

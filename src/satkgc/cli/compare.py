@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from satkgc.errors import SatkgcError
+
+if TYPE_CHECKING:
+    from satkgc.evaluation import Difference
 
 AGAINST = "--against"
 
@@ -63,18 +66,18 @@ def compare(
     content: Any
     if not against and len(files) == 1:
         content = QuestionRanks.read(files[0]).metrics()
-        shown = metrics_table(files[0].stem, content)
+        table = metrics_table(files[0].stem, content)
     else:
         first, second = (files, against) if against else (files[:1], files[1:])
-        found = compare_ranks(first, second)
-        content, shown = [asdict(one) for one in found], _table(found, first, second)
+        differences = compare_ranks(first, second)
+        content, table = [asdict(one) for one in differences], _table(differences, first, second)
     if json:
         print(json_module.dumps(content))
     else:
-        Console().print(shown)
+        Console().print(table)
 
 
-def _table(found: list[Any], first: list[Path], second: list[Path]) -> Any:
+def _table(differences: list[Difference], first: list[Path], second: list[Path]) -> Any:
     """The differences; with several seeds also their spread, and a word where a difference does not exceed it."""
     from rich.table import Table
 
@@ -86,7 +89,7 @@ def _table(found: list[Any], first: list[Path], second: list[Path]) -> Any:
     for name in ("difference", "95 % interval", "p"):
         table.add_column(name)
     small = []
-    for one in found:
+    for one in differences:
         metric = one.metric.replace("hits", "Hits").replace("mrr", "MRR")
         figures = []
         for side, mean, spread in zip((first, second), (one.first, one.second), one.spreads, strict=True):

@@ -1,4 +1,4 @@
-"""`satkgc complete`, `evidence`, `propose`, `accept` and `prepare`: questions to a trained model."""
+"""`satkgc complete`, `evidence` and `prepare`: questions to a trained model, and what it needs to answer them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from satkgc.cli.notes import note_unfinished
+from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
 
 if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence
-
-Run = Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.", show_default=False)]
-Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
 
 
 class Side(StrEnum):
@@ -37,24 +34,15 @@ class Part(StrEnum):
     tail = "tail"
 
 
-class IndexKind(StrEnum):
-    """How entity vectors are searched."""
-
-    exact = "exact"
-    faiss = "faiss"
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("complete")(complete)
     app.command("evidence")(evidence)
-    app.command("propose")(propose)
-    app.command("accept")(accept)
     app.command("prepare")(prepare)
 
 
 def complete(
-    run: Run,
+    run: RunArgument,
     head: Annotated[str | None, typer.Option(help="The head, by id or name.", show_default=False)] = None,
     relation: Annotated[str | None, typer.Option(help="The relation, by id or name.", show_default=False)] = None,
     tail: Annotated[str | None, typer.Option(help="The tail, by id or name.", show_default=False)] = None,
@@ -62,32 +50,32 @@ def complete(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a list of {id, name, score, probability, known}.")
     ] = False,
-    drop_known: Annotated[bool, typer.Option("--drop-known", help="Leave out what the graph holds already.")] = False,
+    drop_known: Annotated[bool, typer.Option("--drop-known", help="Leave out what the graph already holds.")] = False,
     min_probability: Annotated[
         float | None, typer.Option(min=0, max=1, help="Only answers at least this likely.")
     ] = None,
-    min_score: Annotated[float | None, typer.Option(help="Only answers with at least this cosine.")] = None,
-    among: Annotated[list[str] | None, typer.Option(help="Only this entity; repeat it for several.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Only answers with at least this score.")] = None,
+    among: Annotated[list[str] | None, typer.Option(help="Only this entity; may be repeated.")] = None,
     heads_of: Annotated[str | None, typer.Option(help="Only entities that are a head of this relation.")] = None,
     tails_of: Annotated[str | None, typer.Option(help="Only entities that are a tail of this relation.")] = None,
-    new_name: Annotated[str | None, typer.Option(help="Ask about an entity that the graph never had.")] = None,
-    new_description: Annotated[str, typer.Option(help="And describe it in words.")] = "",
+    new_name: Annotated[str | None, typer.Option(help="Ask about an entity that the graph does not have.")] = None,
+    new_description: Annotated[str, typer.Option(help="Its description.")] = "",
     new_fact: Annotated[
-        list[str] | None, typer.Option(help='And a triple known of it, "?" being it; repeat it for several.')
+        list[str] | None, typer.Option(help='A triple that is known about it, with "?" in its place; may be repeated.')
     ] = None,
     new_side: Annotated[
         Side | None,
-        typer.Option(help="Which end it is. (default: head, or tail where a head is given)", show_default=False),
+        typer.Option(help="Which end it is. (default: head, or tail if a head is given)", show_default=False),
     ] = None,
     questions: Annotated[Path | None, typer.Option(help="Answer a file: .tsv, .csv or .jsonl.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write its answers. (default: print them)")] = None,
-    device: Device = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Complete a triple: give two of head, relation and tail, get the third.
 
     A new entity (--new-name) stands for the head, or for the tail with --new-side tail. A file of questions has the
-    columns head, relation, tail with "?" for what is asked, or is JSON lines; its answers are printed or written as
-    JSON lines. A question with an unknown name gets an error in their place, and the others their answers.
+    columns head, relation, tail with "?" for the missing part, or is JSON lines; its answers are printed or written as
+    JSON lines. A question with an unknown name gets an error in place of its answers.
 
     [bold]Examples[/]
 
@@ -105,23 +93,22 @@ def complete(
 
       satkgc complete runs/demo --questions questions.tsv --out answers.jsonl
     """
-    from satkgc.completion import Completer, NewEntity, Question, Role
-    from satkgc.completion.questions import as_record, count_questions
+    from satkgc.completion import Completer, NewEntity, Question, Role, answer_to_dict, count_questions
 
-    narrow: dict[str, Any] = {"k": k, "drop_known": drop_known, "min_probability": min_probability}
-    narrow |= {"min_score": min_score, "among": tuple(among) if among else None}
+    filters: dict[str, Any] = {"k": k, "drop_known": drop_known, "min_probability": min_probability}
+    filters |= {"min_score": min_score, "among": tuple(among) if among else None}
     if heads_of is not None and tails_of is not None:
-        raise SatkgcError("--heads-of and --tails-of at once", remedy="give one of them")
+        raise SatkgcError("--heads-of and --tails-of exclude each other", remedy="give one of them")
     if heads_of is not None or tails_of is not None:
-        narrow["role"] = Role(heads_of or tails_of or "", "head" if heads_of is not None else "tail")
+        filters["role"] = Role(heads_of or tails_of or "", "head" if heads_of is not None else "tail")
     if questions is not None:
         if head or relation or tail or new_name or new_description or new_fact or new_side:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         if out is not None:
             check_writable(out)
-        total = count_questions(questions, **narrow)
+        total = count_questions(questions, **filters)
         note_unfinished(run)
-        _answer_file(Completer.load(run, device), questions, total, out, narrow)
+        _answer_file(Completer.load(run, device), questions, total, out, filters)
         return
     if out is not None:
         raise SatkgcError("--out is for a file of questions", remedy="give --questions, or redirect the output")
@@ -134,29 +121,28 @@ def complete(
         parts[side] = NewEntity(new_name, new_description, facts=tuple(map(_fact, new_fact or ())))
     elif new_fact or new_description or new_side:
         what = "--new-fact" if new_fact else "--new-description" if new_description else "--new-side"
-        raise SatkgcError(f"{what} without --new-name", remedy="name the new entity that it says something of")
-    question = Question(**parts, **narrow)
+        raise SatkgcError(f"{what} without --new-name", remedy="name the new entity that it describes")
+    question = Question(**parts, **filters)
     note_unfinished(run)
     completer = Completer.load(run, device)
-    if new_fact and not completer.asker.texts.config.names_neighbours(new_description):
-        why = "this run names no neighbours in such a text: the facts are known answers and no more"
-        typer.echo(why, err=True)
+    if new_fact and not completer.reads_facts(new_description):
+        typer.echo("this model does not read facts: they only count as known answers", err=True)
     answers = completer.ask([question])[0]
     if as_json:
-        print(json.dumps([as_record(answer) for answer in answers], indent=1, ensure_ascii=False))
+        print(json.dumps([answer_to_dict(answer) for answer in answers], indent=1, ensure_ascii=False))
     else:
-        _show(answers, relation is None)
+        _print_answers(answers, relation is None)
 
 
 def evidence(
-    run: Run,
+    run: RunArgument,
     head: Annotated[str, typer.Option(help="The head, by id or name.", show_default=False)],
     relation: Annotated[str, typer.Option(help="The relation, by id or name.", show_default=False)],
     tail: Annotated[str, typer.Option(help="The tail, by id or name.", show_default=False)],
     k: Annotated[int, typer.Option("--k", min=1, help="How many similar known triples.")] = 5,
-    asked: Annotated[Part, typer.Option(help="The part that is taken for the missing one.")] = Part.tail,
+    asked: Annotated[Part, typer.Option(help="The part that is treated as missing.")] = Part.tail,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    device: Device = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Show why a triple is likely or not: similar known triples, a path between its ends, the texts compared.
 
@@ -173,105 +159,25 @@ def evidence(
     from satkgc.completion import Completer
 
     note_unfinished(run)
-    found = Completer.load(run, device).evidence(head, relation, tail, k, asked.value)
+    support = Completer.load(run, device).evidence(head, relation, tail, k, asked.value)
     if as_json:
-        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
+        print(json.dumps(asdict(support), indent=1, ensure_ascii=False))
     else:
-        print(_told(found))
-
-
-def propose(
-    run: Run,
-    out: Annotated[Path, typer.Argument(help="The file to write: .tsv, .csv, .parquet or .nt.", show_default=False)],
-    n: Annotated[int, typer.Option("--n", "-n", help="How many triples.")] = 1000,
-    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; repeat it for several.")] = None,
-    min_probability: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Only triples at least this likely.")
-    ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Only above the probability that had this precision on validation questions."),
-    ] = None,
-    without: Annotated[list[str] | None, typer.Option(help="Not this relation; repeat it for several.")] = None,
-    typed: Annotated[
-        bool, typer.Option("--typed", help="Only entities that the graph has at that end of the relation already.")
-    ] = False,
-    second_answers: Annotated[
-        bool, typer.Option("--second-answers", help="Also where a relation has one answer, and an entity has it.")
-    ] = False,
-    device: Device = "cpu",
-) -> None:
-    """Propose the most likely triples that the graph does not hold, over the whole graph or some relations.
-
-    A relation that gives 95 % of its heads one tail, such as a date of birth, is taken to have no second one, and
-    likewise for heads: only entities without an answer get one. --second-answers leaves this out.
-
-    --typed keeps nonsense out, a place as somebody's teacher, and with it entities that the relation never had: look
-    whether it fits your graph.
-
-    Probabilities are measured on questions that have a missing answer. Of all questions some have none, so the share of
-    right proposals is lower than they say; look at a sample before you trust a threshold.
-
-    A proposal that was stopped goes on where it was when the same command is given again.
-
-    [bold]Examples[/]
-
-      satkgc propose runs/demo missing.tsv --n 500
-
-      satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.6
-
-      satkgc propose runs/demo missing.csv --typed --without also_see
-    """
-    from satkgc.completion import Completer
-    from satkgc.completion.propose import check_out
-
-    check_out(out, n)
-    note_unfinished(run)
-    completer = Completer.load(run, device)
-    if precision is not None:
-        if completer.asker.calibration is None:
-            raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
-        min_probability = max(min_probability or 0.0, completer.asker.calibration.threshold(precision))
-    count = completer.propose(
-        out, n, relation or None, min_probability, second_answers=second_answers, without=without or (), typed=typed
-    )
-    typer.echo(f"{out}: {count:,} triples")
-
-
-def accept(
-    reviewed: Annotated[
-        Path, typer.Argument(help="The .tsv or .csv of `satkgc propose`, looked through.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Argument(help="The file to write: .nt, .tsv, .csv or .parquet.", show_default=False)],
-    column: Annotated[str, typer.Option(help="The column that says yes.")] = "accept",
-) -> None:
-    """Write the proposals that a person accepted, as RDF (N-Triples) or a table.
-
-    The tables of `satkgc propose` have an empty column "accept". Open one in a spreadsheet, write yes (or x, 1, true)
-    where a triple is right, save it, and give it to this command.
-
-    [bold]Examples[/]
-
-      satkgc propose runs/demo missing.csv --n 200
-
-      satkgc accept missing.csv accepted.nt
-    """
-    from satkgc.completion.review import accept as write_accepted
-
-    count, looked = write_accepted(reviewed, out, column)
-    typer.echo(f"{out}: {count:,} of {looked:,} triples")
+        print(_evidence_text(support))
 
 
 def prepare(
-    run: Run,
-    index: Annotated[IndexKind, typer.Option(help="faiss is for millions of entities.")] = IndexKind.exact,
+    run: RunArgument,
+    index: Annotated[
+        str, typer.Option(help="How vectors are searched: exact, or faiss for millions of entities.")
+    ] = "exact",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was measured as JSON.")] = False,
-    device: Device = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Make what a run needs to answer: entity vectors, their index, calibrated probabilities.
 
-    The other commands do so by themselves when it is missing; this one makes it anew, or with another index. One that
-    was stopped goes on where it was.
+    The other commands do this when it is missing; this one does it again, or with another index. A preparation that was
+    stopped continues where it was.
 
     [bold]Examples[/]
 
@@ -282,7 +188,7 @@ def prepare(
     from satkgc.completion import Completer
 
     note_unfinished(run)
-    facts = Completer.prepare(run, device, index.value)
+    facts = Completer.prepare(run, device, index)
     if as_json:
         print(json.dumps(facts, indent=1))
     else:
@@ -300,25 +206,25 @@ def _fact(text: str) -> Any:
     parts = [part.strip() for part in text.split(" | " if " | " in text else "|")]
     if len(parts) != 3 or not all(parts) or (parts[0] == "?") == (parts[2] == "?"):
         remedy = 'write "? | relation | entity", or "entity | relation | ?" where the new entity is the tail'
-        raise SatkgcError(f"--new-fact {text!r} is no triple with one ?", remedy=remedy)
+        raise SatkgcError(f"--new-fact {text!r} is not a triple with one ?", remedy=remedy)
     head, relation, tail = parts
     return Role(relation, "head", tail) if head == "?" else Role(relation, "tail", head)
 
 
-def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, narrow: dict[str, Any]) -> None:
-    from satkgc.completion.questions import answer_file, as_json
+def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, filters: dict[str, Any]) -> None:
+    from satkgc.completion import answer_file, outcome_to_json
     from satkgc.progress import progress_bar
 
-    refused = 0
+    errors = 0
 
     def lines() -> Iterator[str]:
-        nonlocal refused
+        nonlocal errors
         with progress_bar(out is not None) as bar:
             task = bar.add_task("questions", total=total)
-            for question, answers in answer_file(completer, questions, **narrow):
-                refused += isinstance(answers, SatkgcError)
+            for question, answers in answer_file(completer, questions, **filters):
+                errors += isinstance(answers, SatkgcError)
                 bar.advance(task)
-                yield as_json(question, answers)
+                yield outcome_to_json(question, answers)
 
     if out is None:
         for line in lines():
@@ -326,13 +232,13 @@ def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, 
     else:
         with atomic_write(out) as part, part.open("w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines())
-        typer.echo(f"{out}: {total - refused:,} questions answered")
-    if refused:
-        what = f"{refused:,} of {total:,} questions have a name that is unknown or that several have"
+        typer.echo(f"{out}: {total - errors:,} questions answered")
+    if errors:
+        what = f"{errors:,} of {total:,} questions have a name that is unknown or that several have"
         raise SatkgcError(what, where=questions, remedy='see "error" in their lines of the answers')
 
 
-def _show(answers: list[Answer], relations: bool) -> None:
+def _print_answers(answers: list[Answer], relations: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -344,8 +250,8 @@ def _show(answers: list[Answer], relations: bool) -> None:
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
     widths = [min(width, most) for width, most in zip(widths, (4, 40, 100, 11, 7, 5), strict=True)]
     console = Console(width=None if sys.stdout.isatty() else sum(widths) + 2 * len(widths) + 60)
-    room = console.width - sum(widths) + widths[2] - 2 * len(widths)
-    widths[2] = min(widths[2], max(20, room))  # a longer id goes on below: it is what the next command takes
+    space = console.width - sum(widths) + widths[2] - 2 * len(widths)
+    widths[2] = min(widths[2], max(20, space))  # a longer id wraps: the next command needs all of it
     left = console.width - sum(widths) - 2 * len(widths) - 2  # what rich's padding leaves for the description
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title, width in zip(titles, widths, strict=True):
@@ -360,27 +266,30 @@ def _show(answers: list[Answer], relations: bool) -> None:
     console.print(table if answers else "no answer passes the filters")
 
 
-def _told(found: Evidence) -> str:
-    chance = "" if found.probability is None else f", probability {found.probability:.1%} as the missing {found.asked}"
-    lines = [f"{'in the graph' if found.known else 'not in the graph'}; cosine {found.score:.3f}{chance}", ""]
-    lines.append("closest known triples of the relation, by how much their heads are alike:")
-    lines += [f"  {s.similarity:.2f}  {s.head_name} → {s.tail_name}  ({s.head}, {s.tail})" for s in found.similar] or [
-        "  none: no other triple has it"
-    ]
+def _evidence_text(evidence: Evidence) -> str:
+    summary = f"{'in the graph' if evidence.known else 'not in the graph'}; score {evidence.score:.3f}"
+    if evidence.probability is not None:
+        summary += f", probability {evidence.probability:.1%} as the missing {evidence.asked}"
+    lines = [summary, ""]
+    lines.append("closest known triples of the relation, by the similarity of their heads:")
+    lines += [
+        f"  {s.similarity:.2f}  {s.head_name} → {s.tail_name}  ({s.head}, {s.tail})" for s in evidence.similar
+    ] or ["  none: no other triple has this relation"]
     lines += ["", "shortest path in the training graph, without the triple itself:"]
-    if found.path:
-        steps = (f"— {s.relation_name} →" if s.direction == "out" else f"← {s.relation_name} —" for s in found.path)
-        stops = (s.target_name for s in found.path)
+    if evidence.path:
+        steps = (f"— {s.relation_name} →" if s.direction == "out" else f"← {s.relation_name} —" for s in evidence.path)
+        stops = (s.target_name for s in evidence.path)
         joined = " ".join(f"{step} {stop}" for step, stop in zip(steps, stops, strict=True))
-        lines.append(f"  {found.path[0].source_name} {joined}")
+        lines.append(f"  {evidence.path[0].source_name} {joined}")
     else:
-        lines.append("  none joins the two")
-    lines += ["", "texts compared:", f"  question: {found.query_text}", f"  answer:   {found.entity_text}"]
+        lines.append("  none connects the two")
+    if evidence.query_text:  # of a model that reads texts
+        lines += ["", "texts compared:", f"  question: {evidence.query_text}", f"  answer:   {evidence.entity_text}"]
     return "\n".join(lines)
 
 
 def _plain(text: str) -> Any:
-    """Text from data: rich may find no markup in it."""
+    """Text from data, in which rich must not look for markup."""
     from rich.text import Text
 
     return Text(text)

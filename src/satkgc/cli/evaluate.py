@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from satkgc.cli.notes import note_unfinished
+from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
 
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run folder, as `satkgc train` writes it.")],
+    run: RunArgument,
     split: Annotated[str, typer.Option(help="Which triples to ask: test or valid.")] = "test",
     candidates: Annotated[
         str | None,
@@ -35,7 +35,7 @@ def evaluate(
         ),
     ] = None,
     memory_mib: Annotated[int | None, typer.Option(help="Memory for vectors and scores.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU if there is one.")] = "auto",
+    device: DeviceOption = "auto",
     ranks: Annotated[Path | None, typer.Option(help="Keep the rank of every triple in this Parquet file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON with all metrics and break-downs.")] = False,
 ) -> None:
@@ -50,21 +50,20 @@ def evaluate(
       satkgc evaluate runs/demo --split valid --rerank 2:0.05 --ranks ranks.parquet
     """
     import json as json_module
-    from dataclasses import replace
 
     from rich.console import Console
 
-    from satkgc.training import Run
+    from satkgc.training import RunFolder
 
     if split not in ("test", "valid"):
         raise SatkgcError(f"unknown split {split!r}", remedy="choose test or valid")
-    opened = Run.load(run)
+    folder = RunFolder.load(run)
     note_unfinished(run)
     if ranks is not None:
         check_writable(ranks, ".parquet")
     changes = {**_candidates(candidates), **_rerank(rerank), "ties": ties, "memory_mib": memory_mib}
-    config = replace(opened.config.evaluation, **{name: value for name, value in changes.items() if value is not None})
-    report = opened.evaluate(split, config, device=device, progress=True)
+    config = folder.config.evaluation.replace(**{n: value for n, value in changes.items() if value is not None})
+    report = folder.evaluate(split, config, device=device, progress=True)
     if ranks is not None:
         report.save_ranks(ranks)
     if json:

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-
-class Format(StrEnum):
-    """Forms that other tools read."""
-
-    sentence_transformers = "sentence-transformers"
-    onnx = "onnx"
-    parquet = "parquet"
-    npy = "npy"
+from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
 
 
 def register(app: typer.Typer) -> None:
@@ -25,12 +17,13 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="The run folder that `satkgc train` wrote.", show_default=False)],
+    run: RunArgument,
     out: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", show_default=False)],
-    format: Annotated[Format, typer.Option(help="What to write.")] = Format.sentence_transformers,
+    format: Annotated[str, typer.Option(help="sentence-transformers, onnx, parquet or npy.")] = "sentence-transformers",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was checked as JSON.")] = False,
+    device: DeviceOption = "auto",
 ) -> None:
-    """Give a model to other tools, with a model card.
+    """Export a model to other tools, with a model card.
 
     sentence-transformers and onnx write both towers and compare their vectors with the run's own; parquet and npy
     write the entity vectors.
@@ -43,15 +36,14 @@ def export(
 
       satkgc export runs/demo demo-vectors --format parquet
     """
-    from satkgc.cli.notes import note_unfinished
     from satkgc.export import export as write
 
     note_unfinished(run)
-    facts = write(run, format.value, out)
+    checks = write(run, format, out, device=device)
     if as_json:
-        print(json.dumps(facts))
+        print(json.dumps(checks))
     else:
-        told = ", ".join(
-            f"{name} {value:.2g}" if isinstance(value, float) else f"{name} {value:,}" for name, value in facts.items()
+        shown = ", ".join(
+            f"{name} {value:.2g}" if isinstance(value, float) else f"{name} {value:,}" for name, value in checks.items()
         )
-        typer.echo(f"{out}: {format.value} ({told})")
+        typer.echo(f"{out}: {format} ({shown})")

@@ -22,7 +22,7 @@ Source = Annotated[
     typer.Argument(help="A name from `satkgc kg list`, a folder, an archive, a table of triples or an RDF file."),
 ]
 
-# One row an option of ReadOptions: its type, and what it is for. Left out, the default of ReadOptions holds.
+# Every option of ReadOptions: its type and help text. The defaults are those of ReadOptions.
 READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "name": (
         str,
@@ -36,7 +36,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
         str,
         "error | allow: what to do with an entity that has neither name nor description. (default: error)",
     ),
-    "exclude": (list[str], "A relation whose triples are left out, by id or name (rdf:type); repeat it."),
+    "exclude": (list[str], "A relation whose triples are left out, by id or name (rdf:type); may be repeated."),
     "entities_file": (str, "Folders: the file of entities, where there are several. (default: entities.tsv)"),
     "head": (str, "Tables: the column of heads, by name or by position from 0. (default: guessed)"),
     "relation": (str, "Tables: the column of relations. (default: guessed)"),
@@ -48,7 +48,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "label": (str, "Tables: the column of names in those two. (default: guessed)"),
     "description": (str, "Tables: the column of descriptions in those two. (default: guessed)"),
     "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
-    "graphs": (list[str], "RDF: the IRI of a named graph to read, and no other; repeat it. (default: all as one)"),
+    "graphs": (list[str], "RDF: the IRI of the only named graph to read; may be repeated. (default: all as one)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),
     "valid": (float, "The share to hold out for validation. (default: 0.05, at most 10,000)"),
     "test": (float, "The share to hold out for testing. (default: 0.05, at most 10,000)"),
@@ -57,12 +57,12 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
 
 
 def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one flag for every option of ReadOptions; it gets those that were given as `options`."""
+    """Give a command one flag for every option of ReadOptions; it gets those that are set as `options`."""
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        options = {name: value for name in READ_OPTIONS if (value := given.pop(name)) is not None and value != []}
-        command(**given, options=options)
+    def run(**arguments: Any) -> None:
+        options = {name: value for name in READ_OPTIONS if (value := arguments.pop(name)) is not None and value != []}
+        command(**arguments, options=options)
 
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
     flags = [
@@ -80,7 +80,7 @@ def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flag(name: str) -> str:
-    return "--graph" if name == "graphs" else f"--{name.replace('_', '-')}"  # one IRI each time it is given
+    return "--graph" if name == "graphs" else f"--{name.replace('_', '-')}"  # each takes one IRI
 
 
 @kg.command("import")
@@ -88,14 +88,14 @@ def _flag(name: str) -> str:
 def import_(
     source: Source,
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a graph that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing graph.")] = False,
     *,
     options: dict[str, Any],
 ) -> None:
-    """Read a graph once and write its binary form, which opens at once whatever its size.
+    """Read a graph once and write it in a binary form that opens at once, whatever its size.
 
-    A source without a split of its own gets a seeded one, in which train knows every entity and relation: 5 % of the
-    triples each to validate and test, at most 10,000, or the shares --valid and --test.
+    A source without a split of its own gets a seeded one, in which train has every entity and relation: 5 % of the
+    triples each for validation and test, at most 10,000, or the shares --valid and --test.
 
     [bold]Examples[/]
 
@@ -164,7 +164,7 @@ def inspect_(
 
 @kg.command("list")
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="Print names, counts and whereabouts as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print names, counts and locations as JSON.")] = False,
 ) -> None:
     """List the graphs that can be named wherever a graph is expected."""
     from dataclasses import asdict
@@ -188,8 +188,7 @@ def get(
 ) -> None:
     """Fetch a benchmark, check it against its published counts, and keep it for later.
 
-    It is looked for in the folder that the variable SATKGC_DATA names, then downloaded. SATKGC_CACHE names the folder
-    in which it is kept.
+    It is taken from the folder in the variable SATKGC_DATA, or downloaded, and kept in the folder in SATKGC_CACHE.
 
     [bold]Examples[/]
 
@@ -210,7 +209,7 @@ def get(
 
 @contextmanager
 def _status(text: str) -> Iterator[None]:
-    """What is being done: at once on a terminal, elsewhere when it takes long."""
+    """Say what is going on: at once on a terminal, elsewhere when it takes long."""
     from rich.console import Console
 
     from satkgc.progress import FIRST

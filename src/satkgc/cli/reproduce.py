@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from satkgc.cli.arguments import DeviceOption
 from satkgc.errors import UNFINISHED, SatkgcError
 
 
@@ -27,6 +28,7 @@ def reproduce(
     max_minutes: Annotated[
         float | None, typer.Option(help="Save and stop after so many minutes; the exit code is then 3.")
     ] = None,
+    device: DeviceOption = "auto",
     out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/ROW")] = None,
     results: Annotated[Path, typer.Option(help="Where results are kept.")] = Path("results"),
 ) -> None:
@@ -45,18 +47,19 @@ def reproduce(
         return
     if row is None:
         raise SatkgcError("which experiment?", remedy="name a row; `satkgc reproduce --list` shows them all")
-    from satkgc.analysis.reproduce import make_plan
-    from satkgc.analysis.reproduce import reproduce as do
-    from satkgc.analysis.rows import find_row
+    from satkgc.analysis import find_row, make_plan
+    from satkgc.analysis import reproduce as run_experiment
 
-    chosen = find_row(row)
+    experiment = find_row(row)
     folder = out or Path("runs") / row
-    for line in make_plan(chosen, results, backbone).lines():
+    for line in make_plan(experiment, results, backbone).lines():
         typer.echo(line, err=True)
     typer.echo(f"writes {folder} and {results / row}.json", err=True)
     if not (yes or typer.confirm("Begin?", err=True)):
         raise typer.Exit(1)
-    result = do(chosen, folder, results, backbone=backbone, resume=resume, max_minutes=max_minutes)
+    result = run_experiment(
+        experiment, folder, results, backbone=backbone, device=device, resume=resume, max_minutes=max_minutes
+    )
     if result is None:
         typer.echo("not finished: the same command with --resume goes on", err=True)
         raise typer.Exit(UNFINISHED)
@@ -64,8 +67,7 @@ def reproduce(
 
 
 def _list(results: Path) -> None:
-    from satkgc.analysis.results import load_results
-    from satkgc.analysis.rows import load_rows
+    from satkgc.analysis import load_results, load_rows
 
     done, rows = load_results(results), load_rows()
     if not done:
@@ -74,6 +76,6 @@ def _list(results: Path) -> None:
     typer.echo(f"{'row':{width}}  test MRR  minutes  what it is")
     for row in rows.values():
         result = done.get(row.name)
-        found = f"{result.both['mrr']:8.3f}  {result.minutes:7.1f}" if result else f"{'–':>8}  {'':7}"
+        figures = f"{result.both['mrr']:8.3f}  {result.minutes:7.1f}" if result else f"{'–':>8}  {'':7}"
         changes = " ".join(f"{name}={value}" for name, value in row.overrides.items())
-        typer.echo(f"{row.name:{width}}  {found}  {row.recipe} on {row.dataset} {changes}".rstrip())
+        typer.echo(f"{row.name:{width}}  {figures}  {row.recipe} on {row.dataset} {changes}".rstrip())

@@ -1,9 +1,14 @@
 """Questions to a trained model: index, calibration, evidence → answers."""
 
+from __future__ import annotations
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from satkgc.completion.answer import (
+    AmbiguousNameError,
     Answer,
+    CompleterInfo,
     Entity,
     EntityDetail,
     Evidence,
@@ -11,22 +16,63 @@ from satkgc.completion.answer import (
     NewEntity,
     Question,
     Relation,
+    RelationShare,
     Role,
+    TriplePart,
+    UnknownNameError,
 )
 
 if TYPE_CHECKING:
     from satkgc.completion.completer import Completer
+    from satkgc.completion.index import INDEXES, Index
+    from satkgc.completion.prepare import is_prepared
+    from satkgc.completion.proposals import check_proposals_file
+    from satkgc.completion.question_files import answer_file, answer_to_dict, count_questions, outcome_to_json
+    from satkgc.completion.review import accept_proposals
 
 __all__ = [
-    "Answer", "Completer", "Entity", "EntityDetail", "Evidence", "Neighbour", "NewEntity", "Question", "Relation",
+    "INDEXES",
+    "AmbiguousNameError",
+    "Answer",
+    "Completer",
+    "CompleterInfo",
+    "Entity",
+    "EntityDetail",
+    "Evidence",
+    "Index",
+    "Neighbour",
+    "NewEntity",
+    "Question",
+    "Relation",
+    "RelationShare",
     "Role",
-]  # fmt: skip
+    "TriplePart",
+    "UnknownNameError",
+    "accept_proposals",
+    "answer_file",
+    "answer_to_dict",
+    "check_proposals_file",
+    "count_questions",
+    "is_prepared",
+    "outcome_to_json",
+]
+
+# Imported when they are first used: torch, which most of them bring along, takes seconds.
+_LAZY = {
+    "Completer": "completer",
+    "INDEXES": "index",
+    "Index": "index",
+    "accept_proposals": "review",
+    "answer_file": "question_files",
+    "answer_to_dict": "question_files",
+    "check_proposals_file": "proposals",
+    "count_questions": "question_files",
+    "is_prepared": "prepare",
+    "outcome_to_json": "question_files",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The completer brings torch along, which takes seconds to import: only when it is asked for."""
-    if name == "Completer":
-        from satkgc.completion.completer import Completer
-
-        return Completer
-    raise AttributeError(name)
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

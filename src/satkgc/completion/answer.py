@@ -64,7 +64,7 @@ class NewEntity:
 
 _KINDS = {"k": "a whole number", "drop_known": "true or false", "role": "a Role"}
 _KINDS |= dict.fromkeys(("min_score", "min_probability"), "a number")
-Asked = Literal["head", "relation", "tail"]  # the part of a triple that is missing
+TriplePart = Literal["head", "relation", "tail"]  # the part of a triple that is missing
 EntityRef = str | NewEntity  # an id, an exact name, or new text
 
 
@@ -97,11 +97,11 @@ class Question:
             value = getattr(self, name)
             if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
                 raise SatkgcError(f"{name} is {value!r}", remedy=f"give {_KINDS[name]}")
-        given = [part is not None for part in (self.head, self.relation, self.tail)]
-        if sum(given) != 2:
+        parts = sum(part is not None for part in (self.head, self.relation, self.tail))
+        if parts != 2:
             raise SatkgcError(
                 "a question gives two of head, relation and tail",
-                remedy=f"{'leave one out' if sum(given) == 3 else 'name two'}; the missing one is the answer",
+                remedy=f"{'leave one out' if parts == 3 else 'name two'}; the missing one is the answer",
             )
         if not 1 <= self.k <= MAX_K:
             raise SatkgcError(f"k is {self.k}", remedy=f"ask for 1 to {MAX_K} answers")
@@ -116,7 +116,7 @@ class Answer:
     id: str
     name: str
     description: str
-    score: float  # the cosine of the two towers' vectors, -1 to 1; of a relation, its mean over both directions
+    score: float  # the model's: a text model's is a cosine, -1 to 1; of a relation, the mean over both directions
     probability: float | None
     known: bool
 
@@ -138,6 +138,28 @@ class Relation:
     id: str
     name: str
     triples: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelationShare:
+    """A relation that entities like some entity have."""
+
+    id: str
+    name: str
+    share: float  # of the entities most like it, how many have the relation
+
+
+@dataclass(frozen=True, slots=True)
+class CompleterInfo:
+    """What is loaded, in a few numbers."""
+
+    graph: str
+    entities: int
+    relations: int
+    triples: int  # of training
+    calibrated: bool  # whether answers carry probabilities
+    reads_facts: bool  # whether facts of a new entity reach the model
+    examples: tuple[Entity, ...]  # to begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +214,14 @@ class Step:
 class Evidence:
     """What supports (head, relation, tail), from the training graph and the texts."""
 
-    asked: Asked  # what score, probability and texts take for missing; for a relation the texts are the tail's
+    asked: TriplePart  # what score, probability and texts take for missing; for a relation the texts are the tail's
     known: bool
     score: float  # as in the list of answers
     probability: float | None  # likewise
     similar: tuple[SimilarTriple, ...]
-    path: tuple[Step, ...] | None  # None where the two are not connected; never the asked triple itself
-    query_text: str  # what the query tower read
-    entity_text: str  # what the entity tower read
+    path: tuple[Step, ...] | None  # None where the two are not connected; never the triple itself
+    query_text: str  # what the model read for the question; nothing where it reads no texts
+    entity_text: str  # what it read for the answer
 
 
 class UnknownNameError(SatkgcError):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from satkgc.arrays import Float32
 from satkgc.completion.answer import (
     Answer,
-    Asked,
+    CompleterInfo,
     Entity,
     EntityDetail,
     EntityRef,
@@ -20,65 +22,82 @@ from satkgc.completion.answer import (
     NewEntity,
     Question,
     Relation,
+    RelationShare,
+    TriplePart,
 )
-from satkgc.completion.approximate import FaissIndex
-from satkgc.completion.asking import Asker
+from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
-from satkgc.completion.prepare import (
-    IndexKind,
-    index_checksum,
-    is_prepared,
-    open_prepared,
-    prepare,
-    stored_tokens,
-)
-from satkgc.completion.propose import propose
-from satkgc.completion.weigh import COMPETING
+from satkgc.completion.prepare import OnProgress, index_checksum, is_prepared, load_model, open_prepared, prepare
+from satkgc.completion.proposals import propose
+from satkgc.completion.relations import COMPETITORS
+from satkgc.completion.retriever import IndexRetriever
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.processes import find_device
-from satkgc.training import Run
+from satkgc.models import TextModel
+from satkgc.training import RunFolder
+
+NEAREST = 64  # entities whose relations are suggested
 
 
 class Completer:
-    """A loaded run: towers, graph, entity vectors, calibration. All methods may be called from several threads."""
+    """A loaded run: model, graph, index, calibration. All methods may be called from several threads."""
 
-    def __init__(self, asker: Asker, run: Path) -> None:
-        self.asker, self.run = asker, run
+    def __init__(self, engine: Engine, run: Path) -> None:
+        self._engine, self.run = engine, run
         self._adding = threading.Lock()
 
     @classmethod
-    def load(cls, run: str | Path, device: str = "cpu", told: Callable[[str], None] = lambda doing: None) -> Completer:
-        """Open a run folder; what it needs to answer is made on the first call, tells how far it is, and is kept."""
-        loaded = Run.load(run)
-        towers = loaded.towers(find_device(device))
-        parts = loaded.folder, loaded.kg, towers
-        if is_prepared(loaded.folder):
-            return cls(open_prepared(*parts, loaded.texts(towers, stored_tokens(loaded.folder))), loaded.folder)
-        return cls(prepare(*parts, loaded.texts(towers), told=told), loaded.folder)
+    def load(
+        cls,
+        run: str | os.PathLike[str],
+        device: str = "auto",
+        on_progress: OnProgress = lambda line: None,
+    ) -> Completer:
+        """Open a run folder. What it needs to answer is made on the first call and kept; `on_progress` gets a line now
+        and then."""
+        opened = RunFolder.load(run)
+        model = load_model(opened, device)
+        if is_prepared(opened.folder):
+            return cls(open_prepared(opened.folder, model), opened.folder)
+        return cls(prepare(opened.folder, model, on_progress=on_progress), opened.folder)
 
     @classmethod
-    def prepare(cls, run: str | Path, device: str = "cpu", index: IndexKind = "exact") -> dict[str, Any]:
-        """Make entity vectors, index and calibration anew; tells what was measured."""
-        loaded = Run.load(run)
-        towers = loaded.towers(find_device(device))
-        asker = prepare(loaded.folder, loaded.kg, towers, loaded.texts(towers), index)
-        facts: dict[str, Any] = {"entities": len(asker.vectors), "dim": asker.vectors.dim, "index": index}
-        if isinstance(asker.index, FaissIndex):
-            facts["recall@10"] = asker.index.recall
-        if asker.calibration is not None:
-            facts |= {"calibration questions": asker.calibration.questions}
-            facts |= {"calibration error": asker.calibration.ece, "of first answers": asker.calibration.ece_first}
-        if asker.joining.questions:
-            many = min(COMPETING, asker.kg.num_relations)
-            facts["relation questions"] = asker.joining.questions
-            facts[f"right relation first of {many}"] = asker.joining.first
+    def prepare(cls, run: str | os.PathLike[str], device: str = "auto", index: str = "exact") -> dict[str, Any]:
+        """Make entity vectors, index and calibration anew; returns what was measured."""
+        opened = RunFolder.load(run)
+        engine = prepare(opened.folder, opened.model(device), index)
+        facts: dict[str, Any] = {"entities": len(engine.retriever)}
+        if isinstance(engine.retriever, IndexRetriever):
+            facts |= {"dim": engine.retriever.model.dim, "index": index, **engine.retriever.index.facts}
+        entities, relations = engine.calibration.entities, engine.calibration.relations
+        if entities is not None:
+            facts |= {"calibration questions": entities.questions}
+            facts |= {"calibration error": entities.ece, "of first answers": entities.ece_first}
+        if relations.questions:
+            facts["relation questions"] = relations.questions
+            facts[f"right relation first of {min(COMPETITORS, engine.kg.num_relations)}"] = relations.first
         return facts
 
     @property
     def kg(self) -> KnowledgeGraph:
         """The run's graph."""
-        return self.asker.kg
+        return self._engine.kg
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether answers that are entities carry probabilities."""
+        return self._engine.calibration.entities is not None
+
+    def threshold(self, precision: float) -> float:
+        """The lowest probability above which held-out answers were right this often."""
+        if self._engine.calibration.entities is None:
+            raise SatkgcError("this run has no probabilities", where=self.run, remedy="leave the precision out")
+        return self._engine.calibration.entities.threshold(precision)
+
+    def reads_facts(self, description: str = "") -> bool:
+        """Whether facts of a new entity with this description reach the model: its texts name neighbours."""
+        model = self._engine.model
+        return isinstance(model, TextModel) and bool(model.config.text.names_neighbours(description))
 
     def tails(self, head: EntityRef, relation: str, k: int = 10, **filters: object) -> list[Answer]:
         """Answers to (head, relation, ?), best first; the filters are those of `Question`."""
@@ -91,34 +110,36 @@ class Completer:
     def relations(self, head: EntityRef, tail: EntityRef, k: int = 10, **filters: object) -> list[Answer]:
         """Answers to (head, ?, tail), best first: `Answer.id` and `.name` are the relation's.
 
-        The score is the mean cosine of (head, relation, tail) asked from both ends; the order is that of the
-        probability, which weighs how frequent the relation is as well.
+        The score is the mean of those of (head, relation, tail) asked from both ends; the order is that of the
+        probability, which depends on how frequent the relation is as well.
         """
         return self.ask([Question(head=head, tail=tail, k=k, **filters)])[0]  # type: ignore[arg-type]
 
     def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:
         """Answer many questions at once: their distinct queries are encoded in one go."""
-        return self.asker.ask(questions)
+        return self._engine.ask(questions)
 
     def ask_each(self, questions: Sequence[Question]) -> list[list[Answer] | SatkgcError]:
         """As `ask`, but a question that cannot be answered has its error in the place of answers."""
-        return self.asker.ask_each(questions)
+        return self._engine.ask_each(questions)
 
     def texts_read(self, question: Question) -> int:
         """How many texts have to be encoded to answer it: one, but two a relation where the relation is asked for."""
         return 2 * self.kg.num_relations if question.relation is None else 1
 
-    def evidence(self, head: EntityRef, relation: str, tail: EntityRef, k: int = 5, asked: Asked = "tail") -> Evidence:
+    def evidence(
+        self, head: EntityRef, relation: str, tail: EntityRef, k: int = 5, asked: TriplePart = "tail"
+    ) -> Evidence:
         """Why (head, relation, tail): similar known triples, a shortest path, the texts that were compared.
 
         Score and probability are those of the tail among the answers to (head, relation, ?); `asked` may be "head" or
         "relation" instead.
         """
-        if asked not in get_args(Asked):
+        if asked not in get_args(TriplePart):
             raise SatkgcError(f"asked is {asked!r}", remedy="say head, relation or tail")
-        names = self.asker.names
-        parts = names.subject(head), names.relation(relation), names.subject(tail)
-        return find_evidence(self.asker, *parts, k, asked)
+        engine = self._engine
+        parts = engine.resolve(head), engine.names.relation(relation), engine.resolve(tail)
+        return find_evidence(engine, *parts, k, asked)
 
     def propose(
         self,
@@ -127,44 +148,44 @@ class Completer:
         relations: Sequence[str] | None = None,
         min_probability: float | None = None,
         second_answers: bool = False,
-        without: Sequence[str] = (),
+        exclude: Sequence[str] = (),
         typed: bool = False,
     ) -> int:
         """Write the `n` most likely missing triples of the graph, or of some relations, to .tsv, .csv, .parquet or .nt.
 
         Where a relation gives nearly every entity one answer, those that have it get no second one, unless
-        `second_answers` are wanted; `typed`, only entities that the graph has at that end of the relation already are
-        proposed there. A call that was stopped goes on where it was when it is made again. Returns how many were
-        written.
+        `second_answers` are asked for; `typed`, only entities that the graph has at that end of the relation already
+        are proposed there; relations to `exclude` are left out. A call that was stopped goes on where it was when it is
+        made again. Returns how many were written.
         """
-        names = self.asker.names
-        if isinstance(relations, str) or isinstance(without, str):
+        names = self._engine.names
+        if isinstance(relations, str) or isinstance(exclude, str):
             raise SatkgcError("relations are given as a text", remedy="give a list of ids or names")
         chosen = set(range(self.kg.num_relations) if relations is None else map(names.relation, relations))
-        chosen -= set(map(names.relation, without))
+        chosen -= set(map(names.relation, exclude))
         if not chosen:
             raise SatkgcError("no relation is left to propose", remedy="leave fewer out")
         signature = index_checksum(self.run)
-        return propose(self.asker, Path(out), n, sorted(chosen), min_probability, signature, second_answers, typed)
+        return propose(self._engine, Path(out), n, sorted(chosen), min_probability, signature, second_answers, typed)
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""
-        return self.asker.names.search(text, limit)
+        return self._engine.names.search(text, limit)
 
     def entity(self, entity: str, limit: int = 50, offset: int = 0) -> EntityDetail:
         """An entity by id or name, with its neighbours in the training graph and by facts of those added since, from
         the one at `offset` on."""
-        names, relations, size = self.asker.names, self.kg.relations, self.kg.num_relations
+        names, relations, size = self._engine.names, self.kg.relations, self.kg.num_relations
         index = names.entity(entity)
         shown = names.describe(index)
         edges = self.kg.adjacency.triples_at(index) if index < self.kg.num_entities else np.empty(0, np.int32)
-        found = [
+        links = [
             (r, t) if h == index else (r + size, h)
             for h, r, t in self.kg.train[edges[offset : offset + limit]].tolist()
         ]
         late = names.facts(index)
         neighbours = []
-        for directed, other in [*found, *late[max(0, offset - len(edges)) :]][:limit]:
+        for directed, other in [*links, *late[max(0, offset - len(edges)) :]][:limit]:
             r = directed % size
             way: Literal["out", "in"] = "out" if directed < size else "in"
             neighbours.append(Neighbour(relations.id(r), relations.name(r), way, names.id(other), names.name(other)))
@@ -173,15 +194,71 @@ class Completer:
 
     def relation_list(self) -> list[Relation]:
         """All relations of the graph, most frequent first."""
-        names = self.asker.names
+        names = self._engine.names
         return [names.describe_relation(int(r)) for r in np.argsort(-names.frequency, kind="stable")]
+
+    def suggest_relations(self, entity: EntityRef, asked: Literal["head", "tail"] = "tail") -> list[RelationShare]:
+        """Relations that make sense for an entity: those that the entities most like it have, most frequent first.
+
+        A probability says which answer is right, given that the question has one. Asked for all relations at once, a
+        person wants no antonym of a dog: what similar entities never have is left out. `asked` says which side of the
+        relation is the question's, so that the entity is on the other. Without vectors all entities are looked at.
+        """
+        retriever, known, kg = self._engine.retriever, self.kg.known_train, self.kg
+        resolved = self._engine.resolve(entity)
+        ptr, relations = known.head_ptr, known.head_relations
+        if asked == "head":
+            ptr, relations = known.tail_ptr, known.tail_relations
+        count, counts = kg.num_entities, np.zeros(kg.num_relations, np.int64)
+        if isinstance(retriever, IndexRetriever):
+            _, ids = retriever.nearest(retriever.entity_vector(resolved)[None], min(NEAREST, len(retriever)))
+            near = ids[0][(ids[0] >= 0) & (ids[0] < kg.num_entities)]  # an entity of the graph finds itself
+            for other in near:
+                counts[np.unique(relations[ptr[other] : ptr[other + 1]])] += 1
+            count = len(near)
+        elif len(relations):
+            first = np.append(True, relations[1:] != relations[:-1])  # of an entity's triples with the relation
+            first[ptr[:-1][ptr[:-1] < len(relations)]] = True
+            counts += np.bincount(relations[first], minlength=kg.num_relations)
+        order = np.argsort(-counts, kind="stable").tolist()
+        shares = [(kg.relations.id(r), kg.relations.name(r), counts[r] / count) for r in order if counts[r]]
+        return [RelationShare(id, name, float(share)) for id, name, share in shares]
+
+    def examples(self, count: int = 7) -> list[Entity]:
+        """Entities to begin with: heads of the most frequent relation, which a page offers first, spread over their
+        best-connected twentieth: the very first are too general to be good questions."""
+        names, degree = self._engine.names, self.kg.adjacency.degree
+        heads = names.members(int(names.frequency.argmax()), "head", None)
+        heads = heads[heads < self.kg.num_entities]
+        order = heads[np.argsort(-degree[heads], kind="stable")][: max(count, len(heads) // 20)]
+        chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(int)]
+        return [names.describe(int(i)) for i in chosen]
+
+    def info(self) -> CompleterInfo:
+        """What is loaded, and entities to begin with."""
+        kg, examples = self.kg, tuple(self.examples())
+        sizes = kg.num_entities, kg.num_relations, len(kg.train)
+        return CompleterInfo(kg.name, *sizes, self.calibrated, self.reads_facts(), examples)
+
+    def vectors(self, start: int = 0, stop: int | None = None) -> Float32:
+        """Vectors of the graph's entities from `start` to `stop`, of length one.  # (stop - start, dim)"""
+        stop = self.kg.num_entities if stop is None else min(stop, self.kg.num_entities)
+        return self._vector_retriever().index.fetch(np.arange(start, stop, dtype=np.int32))
 
     def add(self, entity: NewEntity) -> str:
         """Put a new entity into the loaded index, so that it can be an answer; returns its id. Kept in memory only."""
-        vector = self.asker.entity_vector(self.asker.names.subject(entity))
+        names, retriever = self._engine.names, self._vector_retriever()
+        vector = retriever.entity_vector(self._engine.resolve(entity))
         with self._adding:
             # The name first: a search in another thread may find only what can be named.
-            new = self.asker.names.add(entity)
-            self.asker.index.add(vector[None])
-            self.asker.names.join(new)
+            new = names.add(entity)
+            index = self.kg.num_entities + len(names.added) - 1
+            retriever.index.add(np.array([index], np.int32), vector[None])
+            names.add_facts(index)
         return new.id
+
+    def _vector_retriever(self) -> IndexRetriever:
+        if not isinstance(self._engine.retriever, IndexRetriever):
+            what = f"{type(self._engine.model).__name__} has no entity vectors"
+            raise SatkgcError(what, where=self.run, remedy="use a run of a model that has them, such as a text model")
+        return self._engine.retriever

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from satkgc.completion.triples_out import ACCEPT, COLUMNS, Row, check_ending, write_triples
+from satkgc.completion.proposals import ACCEPT, COLUMNS, Row, check_ending, write_triples
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
 from satkgc.kg import SourceFile, csv_delimiter
@@ -17,7 +17,7 @@ YES = ("yes", "y", "x", "true", "1")
 NO = ("no", "n", "", "false", "0")
 
 
-def accept(reviewed: str | Path, out: str | Path, column: str = ACCEPT) -> tuple[int, int]:
+def accept_proposals(reviewed: str | Path, out: str | Path, column: str = ACCEPT) -> tuple[int, int]:
     """Write the rows of a .tsv or .csv of proposals whose column says yes; how many those are, and of how many."""
     reviewed, out = Path(reviewed), Path(out)
     check_ending(check_writable(out))

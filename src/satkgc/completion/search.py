@@ -18,8 +18,8 @@ from satkgc.files import atomic_write
 from satkgc.kg import Vocabulary
 
 SHORTLIST = 200  # names compared letter by letter, picked by their trigrams
-ALIKE = 0.6  # least likeness of a fuzzy match
-LONGEST = 200  # letters of a query that are read
+MIN_SIMILARITY = 0.6  # of a fuzzy match, at least
+MAX_LETTERS = 200  # letters of a query that are read
 
 
 class EntitySearch:
@@ -57,21 +57,21 @@ class EntitySearch:
 
     def search(self, text: str, limit: int) -> list[int]:
         """Entities, best first: that id or its last part, names, then ids that begin so, and what looks like it."""
-        text = text.strip()[:LONGEST]
+        text = text.strip()[:MAX_LETTERS]
         if not text:
             return []
         exact = self.entities.find(text)
-        found = [] if exact is None else [exact]
-        for more in (self._last_parts, self._names, self._ids, self._ids_alike, self._alike):
-            if len(found) < limit:
-                found = list(dict.fromkeys(found + more(text, limit)))
-        return found[:limit]
+        matches = [] if exact is None else [exact]
+        for find in (self._last_parts, self._names, self._ids, self._similar_ids, self._similar_names):
+            if len(matches) < limit:
+                matches = list(dict.fromkeys(matches + find(text, limit)))
+        return matches[:limit]
 
-    def called(self, name: str) -> list[int]:
+    def by_name(self, name: str) -> list[int]:
         """All entities of this name, whatever its capitals."""
-        wanted = _lower(name).encode()
-        low = bisect_left(self.order, wanted, key=self._lower)
-        return sorted(int(i) for i in self.order[low : bisect_right(self.order, wanted, lo=low, key=self._lower)])
+        query = _lower(name).encode()
+        low = bisect_left(self.order, query, key=self._lower)
+        return sorted(int(i) for i in self.order[low : bisect_right(self.order, query, lo=low, key=self._lower)])
 
     def last_part(self, text: str) -> Int32:
         """All entities whose id is an IRI that ends so, after a / # or :."""
@@ -86,15 +86,15 @@ class EntitySearch:
         return _lower(self.entities.name(index)).encode()
 
     def _last_parts(self, text: str, limit: int) -> list[int]:
-        return self._linked(self.last_part(text), limit)
+        return self._most_linked(self.last_part(text), limit)
 
     def _names(self, text: str, limit: int) -> list[int]:
         """Names that begin so, whole ones first, then by degree: what one means is mostly what is much linked."""
-        wanted = _lower(text).encode()
-        low = bisect_left(self.order, wanted, key=self._lower)
-        high = bisect_right(self.order, wanted, lo=low, key=lambda i: self._lower(i)[: len(wanted)])
-        whole = bisect_right(self.order, wanted, lo=low, hi=high, key=self._lower)
-        return self._linked(self.order[low:whole], limit) + self._linked(self.order[whole:high], limit)
+        query = _lower(text).encode()
+        low = bisect_left(self.order, query, key=self._lower)
+        high = bisect_right(self.order, query, lo=low, key=lambda i: self._lower(i)[: len(query)])
+        whole = bisect_right(self.order, query, lo=low, hi=high, key=self._lower)
+        return self._most_linked(self.order[low:whole], limit) + self._most_linked(self.order[whole:high], limit)
 
     def _ids(self, text: str, limit: int) -> list[int]:
         order, ids = self.entities.id_order, self.entities
@@ -103,23 +103,23 @@ class EntitySearch:
         high = bisect_right(order, text.encode(), lo=low, key=lambda i: ids.id(i).encode()[:size])
         return [int(i) for i in order[low : min(high, low + limit)]]
 
-    def _ids_alike(self, text: str, limit: int) -> list[int]:
+    def _similar_ids(self, text: str, limit: int) -> list[int]:
         """A mistyped IRI: ids that begin alike and end in something that looks like the text's end, escaped or not."""
         cut = max(text.rfind(mark) for mark in "/#:") + 1
         if not cut:
             return []
         order, ids = self.entities.id_order, self.entities
-        wanted = _lower(unquote(text[cut:]))
-        alike: dict[int, float] = {}
+        query = _lower(unquote(text[cut:]))
+        ratios: dict[int, float] = {}
         for form in (text, text[:cut] + quote(text[cut:]), text[:cut] + unquote(text[cut:])):
             place = bisect_left(order, form.encode(), key=lambda i: ids.id(i).encode())
             for i in map(int, order[max(0, place - SHORTLIST) : place + SHORTLIST]):
-                if i not in alike and ids.id(i).startswith(text[:cut]):
-                    alike[i] = letters_alike(wanted, _lower(unquote(ids.id(i)[cut:])))
-        ranked = sorted(alike, key=lambda i: (-alike[i], -int(self.degree[i]), i))
-        return [i for i in ranked[:limit] if alike[i] >= ALIKE]
+                if i not in ratios and ids.id(i).startswith(text[:cut]):
+                    ratios[i] = similarity(query, _lower(unquote(ids.id(i)[cut:])))
+        ranked = sorted(ratios, key=lambda i: (-ratios[i], -int(self.degree[i]), i))
+        return [i for i in ranked[:limit] if ratios[i] >= MIN_SIMILARITY]
 
-    def _linked(self, entities: Int32, limit: int) -> list[int]:
+    def _most_linked(self, entities: Int32, limit: int) -> list[int]:
         """The most linked of some entities, without sorting a million of them."""
         degree = self.degree[entities]
         if len(entities) > limit:
@@ -127,40 +127,40 @@ class EntitySearch:
             entities, degree = entities[best], degree[best]
         return [int(i) for i in entities[np.lexsort((entities, -degree))]]
 
-    def _alike(self, text: str, limit: int) -> list[int]:
-        """Names that share trigrams with the text, then those whose letters are alike."""
-        wanted = _lower(text)
-        letters = np.frombuffer(wanted.encode(), np.uint8)
+    def _similar_names(self, text: str, limit: int) -> list[int]:
+        """Names that share trigrams with the text, then those whose letters are similar."""
+        query = _lower(text)
+        letters = np.frombuffer(query.encode(), np.uint8)
         sign = _sign(letters, np.array([0, len(letters)], np.int64))[0]
-        likeness = _overlap(self.trigrams, sign)  # (E,)
-        size = min(SHORTLIST, len(likeness))
-        near = np.argpartition(-likeness, size - 1)[:size] if size else np.empty(0, int)
-        alike = {int(i): letters_alike(wanted, _lower(self.entities.name(i))) for i in near[likeness[near] > 0]}
-        ranked = sorted(alike, key=lambda i: (-alike[i], -int(self.degree[i]), i))
-        return [i for i in ranked[:limit] if alike[i] >= ALIKE]
+        overlap = _overlap(self.trigrams, sign)  # (E,)
+        size = min(SHORTLIST, len(overlap))
+        near = np.argpartition(-overlap, size - 1)[:size] if size else np.empty(0, int)
+        ratios = {int(i): similarity(query, _lower(self.entities.name(i))) for i in near[overlap[near] > 0]}
+        ranked = sorted(ratios, key=lambda i: (-ratios[i], -int(self.degree[i]), i))
+        return [i for i in ranked[:limit] if ratios[i] >= MIN_SIMILARITY]
 
 
-def name_matches(text: str, name: str) -> float:
+def name_match(text: str, name: str) -> float:
     """How well a name answers to a text, 0 to 1: for the few entities that are in no index."""
-    wanted, name = _lower(text.strip()[:LONGEST]), _lower(name)
-    alike = 1.0 if name.startswith(wanted) else letters_alike(wanted, name)
-    return alike if alike >= ALIKE else 0.0
+    query, name = _lower(text.strip()[:MAX_LETTERS]), _lower(name)
+    ratio = 1.0 if name.startswith(query) else similarity(query, name)
+    return ratio if ratio >= MIN_SIMILARITY else 0.0
 
 
 def _lower(text: str) -> str:
     return pc.utf8_lower(pa.scalar(text)).as_py()  # the rule that sorted the names
 
 
-def letters_alike(wanted: str, name: str) -> float:
-    """difflib's ratio with the name, or, a little less worth, with a run of its words as long as the text."""
-    words, size = name.split(), max(1, len(wanted.split()))
+def similarity(query: str, name: str) -> float:
+    """difflib's ratio with the name, or, weighing a little less, with a run of its words as long as the text."""
+    words, size = name.split(), max(1, len(query.split()))
     runs = [" ".join(words[i : i + size]) for i in range(min(20, len(words) - size + 1))]
-    matcher = difflib.SequenceMatcher(None, b=wanted, autojunk=False)  # it keeps what it knows of b
+    matcher = difflib.SequenceMatcher(None, b=query, autojunk=False)  # it keeps what it knows of b
     best = 0.0
-    for text, worth in [(name[:LONGEST], 1.0), *((run, 0.95) for run in runs)]:
+    for text, weight in [(name[:MAX_LETTERS], 1.0), *((run, 0.95) for run in runs)]:
         matcher.set_seq1(text)
-        if worth * matcher.real_quick_ratio() > best and worth * matcher.quick_ratio() > best:
-            best = max(best, worth * matcher.ratio())
+        if weight * matcher.real_quick_ratio() > best and weight * matcher.quick_ratio() > best:
+            best = max(best, weight * matcher.ratio())
     return best
 
 

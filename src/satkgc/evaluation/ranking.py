@@ -108,9 +108,8 @@ def rank_queries(
                 scores = to_grid(queries[rows], device) @ block.T  # (q, e)
                 if bonus is not None:
                     scores[_index(bonus.members.tile(rows, columns), device)] += added
-                for count, rivals in zip(
-                    counts, find_rivals(scores, target[rows], answers, known, rows, columns), strict=True
-                ):
+                masks = find_rivals(scores, answers, known, rows, columns, target[rows])
+                for count, rivals in zip(counts, masks, strict=True):
                     count[rows] += rivals.sum(1, dtype=torch.int32)
             bar.advance(task, columns.stop - columns.start)
     return _ranks(counts.cpu().numpy(), answers, known, len(entities))
@@ -123,23 +122,30 @@ def rank_scores(blocks: Iterable[tuple[slice, Tensor]], answers: Int32, known: S
     """
     counts = np.zeros((2, len(answers)), np.int64)
     for rows, scores in blocks:
-        own = torch.from_numpy(answers[rows].astype(np.int64)).to(scores.device)
-        target = scores.gather(1, own[:, None])[:, 0]  # (q,)
-        masks = find_rivals(scores, target, answers, known, rows, slice(0, num_candidates))
+        masks = find_rivals(scores, answers, known, rows)
         counts[:, rows] = torch.stack([rivals.sum(1) for rivals in masks]).cpu().numpy()
     return _ranks(counts, answers, known, num_candidates)
 
 
 def find_rivals(
-    scores: Tensor, target: Tensor, answers: Int32, known: Slices, rows: slice, columns: slice
+    scores: Tensor,
+    answers: Int32,
+    known: Slices,
+    rows: slice,
+    columns: slice | None = None,
+    target: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Which candidates of a tile score higher than the answer, and which the same; known answers are no rivals.
 
-    `scores` (q, e) and the answers' own, `target` (q,), are those of the tile.
+    `scores` (q, e) are those of the rows and columns. A tile of some columns needs the answers' own, `target` (q,).
     """
+    if target is None:
+        places = torch.from_numpy(answers[rows].astype(np.int64)).to(scores.device)
+        target = scores.gather(1, places[:, None])[:, 0]
+    columns = columns or slice(0, scores.shape[1])
     own = np.flatnonzero((answers[rows] >= columns.start) & (answers[rows] < columns.stop))
-    places = known.tile(rows, columns), (own, answers[rows][own].astype(np.int64) - columns.start)
-    excluded = _index((np.concatenate(part) for part in zip(*places, strict=True)), scores.device)
+    pairs = known.tile(rows, columns), (own, answers[rows][own].astype(np.int64) - columns.start)
+    excluded = _index((np.concatenate(part) for part in zip(*pairs, strict=True)), scores.device)
     greater, equal = scores > target[:, None], scores == target[:, None]
     for rivals in (greater, equal):
         rivals[excluded] = False

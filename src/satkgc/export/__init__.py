@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from satkgc.errors import SatkgcError
 from satkgc.export.card import model_card
-from satkgc.export.onnx_form import write_onnx
-from satkgc.export.sentence_transformers_form import write_sentence_transformers
-from satkgc.export.vectors_form import write_npy, write_parquet
+from satkgc.export.onnx import write_onnx
+from satkgc.export.sentence_transformers import write_sentence_transformers
+from satkgc.export.vectors import write_npy, write_parquet
 from satkgc.files import make_folder
-from satkgc.training import Run
+from satkgc.training import RunFolder
 
-Format = Literal["sentence-transformers", "onnx", "parquet", "npy"]
-WRITERS: dict[Format, Callable[[Run, Path], dict[str, Any]]] = {
+Checks = dict[str, Any]  # what was checked or counted, by name
+
+FORMATS: dict[str, Callable[[RunFolder, Path, str], Checks]] = {
     "sentence-transformers": write_sentence_transformers,
     "onnx": write_onnx,
     "parquet": write_parquet,
     "npy": write_npy,
 }
+"""What writes a run into a folder, by the name that `satkgc export --format` takes."""
+
+__all__ = ["FORMATS", "export"]
 
 
-def export(run: str | Path, format: Format, out: str | Path) -> dict[str, Any]:
-    """Write a run in another form to a new folder, all or nothing; tells what was checked."""
-    if format not in get_args(Format):
-        raise SatkgcError(f"no export format {format!r}", remedy=f"choose one of {', '.join(get_args(Format))}")
-    loaded, out = Run.load(run), Path(out)
+def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device: str = "auto") -> Checks:
+    """Write a run in another form to a new folder, all or nothing; returns what was checked.
+
+    Entity vectors that are not there yet are made on the device.
+    """
+    if format not in FORMATS:
+        raise SatkgcError(f"no export format {format!r}", remedy=f"choose one of {', '.join(FORMATS)}")
+    folder, out = RunFolder.load(run), Path(out)
     if out.exists():
         raise SatkgcError("this is there already", where=out, remedy="choose another name, or remove it")
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     make_folder(part)
     try:
-        facts = WRITERS[format](loaded, part)
-        (part / "README.md").write_text(model_card(loaded, format, facts), encoding="utf-8")
+        checks = FORMATS[format](folder, part, device)
+        (part / "README.md").write_text(model_card(folder, format, checks), encoding="utf-8")
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return facts
+    return checks

@@ -20,6 +20,7 @@ from satkgc.models.text import (
     Towers,
     load_tokenizer,
     pool_padded,
+    quiet,
     sha256,
 )
 
@@ -47,6 +48,7 @@ __all__ = [
     "VectorModel",
     "load_tokenizer",
     "pool_padded",
+    "quiet",
     "sha256",
     "step_seed",
 ]

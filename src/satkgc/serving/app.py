@@ -1,4 +1,4 @@
-"""The application: API, page, health and metrics, behind one gate."""
+"""The application: API, page, health, metrics and error messages, behind one gate."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from satkgc import __version__
-from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.completion import AmbiguousNameError, UnknownNameError
 from satkgc.errors import SatkgcError
 from satkgc.serving.api import routes
-from satkgc.serving.batching import Busy
 from satkgc.serving.gate import Gate
 from satkgc.serving.schemas import NEW, TEXT, Health, one_line, problems, suggestions
-from satkgc.serving.service import NotReady, Service
-from satkgc.serving.settings import Settings
+from satkgc.serving.service import Busy, NotReady, Service
+from satkgc.serving.settings import ServiceSettings
+from satkgc.version import __version__
 
 if TYPE_CHECKING:
     from satkgc.completion import Completer
 
 STATIC = Path(__file__).parent / "static"
-_WORDS = {  # where pydantic's own speak of its inside, or say nothing of what to do
-    "missing": "it is missing; give it",
-    "extra_forbidden": "there is no such field; leave it out",
+_MESSAGES = {  # instead of pydantic's own, which speak of its internals or do not say what to do
+    "missing": "it is missing; add it",
+    "extra_forbidden": "there is no such field; remove it",
     "string_type": "give it as text",
     "string_too_short": "it is empty; give at least one character",
     "string_pattern_mismatch": "it is blank; give a name",
@@ -42,21 +41,23 @@ _WORDS = {  # where pydantic's own speak of its inside, or say nothing of what t
 }
 _UNREADABLE = [
     (UnicodeDecodeError, "it is not UTF-8; send it in that encoding"),
-    (RecursionError, "it is nested too deeply; send the object that the description has"),
+    (RecursionError, "it is nested too deeply; send an object of the schema"),
     (ValueError, "it has a number of too many digits; send a shorter one"),
 ]
 
 
 def create_app(
-    load: Callable[[], Completer], settings: Settings | None = None, failed: Callable[[], None] = lambda: None
+    load: Callable[[], Completer],
+    settings: ServiceSettings | None = None,
+    on_failure: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """An application over what `load` gives; it is called in the background once the application starts."""
-    settings = settings or Settings()
+    """An application over the completer that `load` opens, in the background, once the application has started."""
+    settings = settings or ServiceSettings()
     service = Service(load, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service.start(failed)
+        service.start(on_failure)
         yield
         await run_in_threadpool(service.stop)
 
@@ -65,7 +66,7 @@ def create_app(
         version=__version__,
         description="Complete a knowledge graph with a trained model.",
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # both pages load scripts from elsewhere, which this service never does
+        docs_url=None,  # both pages load scripts from other hosts, which this service never does
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,  # a proxy's prefix would be lost
@@ -80,7 +81,7 @@ def create_app(
 
 
 def _page(app: FastAPI) -> None:
-    # Under a prefix: at the root it would take the API's unknown paths and wrong methods for files.
+    # Under a prefix: at the root, unknown paths and wrong methods of the API would be files that are missing.
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
@@ -89,29 +90,29 @@ def _page(app: FastAPI) -> None:
 
 
 def _health_and_metrics(app: FastAPI, service: Service) -> None:
-    described = problems(service.settings)
-    open_to_all = {status: one for status, one in described.items() if status != 401}
+    responses = problems(service.settings)
+    without_token = {status: response for status, response in responses.items() if status != 401}
 
     @app.head("/health", include_in_schema=False)
     @app.get(
         "/health",
         response_model_exclude_none=True,
-        responses={**open_to_all, 503: {"model": Health, "description": "Not ready"}},
+        responses={**without_token, 503: {"model": Health, "description": "Not ready"}},
     )
     async def health(response: Response) -> Health:
         """200 when questions can be answered, 503 while the model loads or when it could not be loaded."""
         response.status_code = 200 if service.status == "ready" else 503
-        doing = service.doing if service.status == "loading" else None
-        return Health.model_validate({"status": service.status, "doing": doing})
+        progress = service.progress if service.status == "loading" else None
+        return Health.model_validate({"status": service.status, "doing": progress})
 
     @app.get(
         "/metrics",
         response_class=Response,
-        responses={200: {"content": {"text/plain": {}}}, **described},
+        responses={200: {"content": {"text/plain": {}}}, **responses},
         dependencies=[Depends(HTTPBearer(auto_error=False))] if service.settings.token else [],
     )
     async def metrics() -> Response:
-        """Counts and times in the Prometheus text form."""
+        """Counts and times in Prometheus text format."""
         return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -130,20 +131,20 @@ def _errors(app: FastAPI) -> None:
     async def bad_body(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return problem(400, f"the body is no JSON, from its character {first['loc'][-1]} on")
+            return problem(400, f"the body is not JSON: see its character {first['loc'][-1]}")
         where = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, NEW))
         if not where and first["type"] == "missing":
-            return problem(422, "there is no body; send an object of JSON, such as the description has for every path")
+            return problem(422, "there is no body; send a JSON object, such as the examples in /api/v1/openapi.json")
         if not where and not request.headers.get("content-type", "").startswith("application/json"):
             return problem(422, "the body is not read as JSON: send it with the header Content-Type: application/json")
-        words = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-        return problem(422, f"{where or 'body'}: {words}")
+        message = _MESSAGES.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        return problem(422, f"{where or 'body'}: {message}")
 
     @app.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> JSONResponse:
-        cause = error.__cause__ if error.status_code == 400 else None  # FastAPI has but one text for all of them
-        why = next((words for kind, words in _UNREADABLE if isinstance(cause, kind)), None)
-        response = problem(error.status_code, f"the body cannot be read: {why}" if why else error.detail)
+    async def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        cause = error.__cause__ if error.status_code == 400 else None  # FastAPI has one message for all of them
+        reason = next((text for kind, text in _UNREADABLE if isinstance(cause, kind)), None)
+        response = problem(error.status_code, f"the body cannot be read: {reason}" if reason else error.detail)
         response.headers.update(error.headers or {})
         return response
 

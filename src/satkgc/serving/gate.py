@@ -1,4 +1,4 @@
-"""What stands before every request: whose it is, how large it may be, which headers its answer carries."""
+"""What every request passes first: host name, token, size of the body; and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from satkgc.serving.metrics import Metrics
-from satkgc.serving.settings import LOOPBACK, MAX_BODY, Settings
+from satkgc.serving.metrics import ServiceMetrics
+from satkgc.serving.settings import LOOPBACK, MAX_BODY, ServiceSettings
 
 _log = logging.getLogger("uvicorn.error")  # its lines are the ones that are seen
 _HEADERS = [
@@ -30,24 +30,24 @@ _HEADERS = [
 
 
 class Gate:
-    """An ASGI layer: host, token, size, headers, and the count of what was answered."""
+    """ASGI middleware: host, token, size, headers, and the count of requests."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
-        self._names = LOOPBACK | {name.lower() for name in settings.names}
+        self._names = LOOPBACK | {name.lower() for name in settings.allow_hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 0
+        start, status = time.perf_counter(), 0
 
-        async def answered(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                # The page's files are asked for again each time: after an upgrade nobody runs half of the old ones.
+                # The browser checks the page's files each time: after an upgrade nobody runs half of the old ones.
                 cache = b"no-store" if scope["path"].startswith(("/api/", "/health", "/metrics")) else b"no-cache"
                 message = {**message, "headers": [*message["headers"], *_HEADERS, (b"cache-control", cache)]}
             await send(message)
@@ -55,34 +55,34 @@ class Gate:
         try:
             headers = dict(scope["headers"])
             if refusal := self._refusal(scope["path"], headers):
-                await _error(answered, *refusal)
+                await _error(send_with_headers, *refusal)
             elif (body := await _body(headers, receive)) is None:
-                await _error(answered, 413, f"the body is larger than {MAX_BODY} bytes")
+                await _error(send_with_headers, 413, f"the body is larger than {MAX_BODY} bytes")
             else:
-                await self._app(scope, _replay(body, receive), answered)
+                await self._app(scope, _replay(body, receive), send_with_headers)
         except asyncio.CancelledError:
-            # A stop was asked for, and what still runs after the time it had to finish is cancelled.
+            # The service is stopping, and what still runs after the time to finish is cancelled.
             if not status:
-                await _error(answered, 503, "the service is stopping; ask again in a moment")
+                await _error(send_with_headers, 503, "the service is stopping; ask again in a moment")
         except Exception:
             if status:
                 raise
-            _log.exception("a fault in answering %s", scope["path"])
-            await _error(answered, 500, "internal error")
+            _log.exception("error while answering %s", scope["path"])
+            await _error(send_with_headers, 500, "internal error")
         finally:
             # The route's template, not the path: ids in paths would make a label of every one.
             route = getattr(scope.get("route"), "path", None) or "other"
-            self._metrics.request(scope["method"], route, status or 500, time.perf_counter() - began)
+            self._metrics.request(scope["method"], route, status or 500, time.perf_counter() - start)
 
     def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         token = self._settings.token
         if token is None:
-            # A page elsewhere can point its own name at 127.0.0.1 and read what is served there: its name tells.
+            # DNS rebinding: a page elsewhere can point its own name at 127.0.0.1 and read what is served there.
             if self._settings.local_only and _hostname(headers.get(b"host", b"")) not in self._names:
-                return 421, "this service does not answer to this name; start it with --allow-host NAME or with a token"
+                return 421, "this service does not answer to this host name; start it with --allow-host NAME or a token"
         elif path.startswith("/api/") or path == "/metrics":
-            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-            same = hmac.compare_digest(given.strip(), token.encode())  # constant time: the clock tells nothing
+            scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
+            same = hmac.compare_digest(credentials.strip(), token.encode())  # in constant time: the clock tells nothing
             if scheme.lower() != b"bearer" or not same:
                 return 401, "a valid token is needed: send the header 'Authorization: Bearer TOKEN'"
         return None
@@ -106,13 +106,13 @@ async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    given = False
+    replayed = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -1,4 +1,4 @@
-"""What the service counts, in the Prometheus text form."""
+"""Counters of the service, in Prometheus text format."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
-class Metrics:
-    """Counters of one application; each has its own registry, so that two in a process do not mix."""
+class ServiceMetrics:
+    """Counters of one application, in a registry of its own, so that two in a process do not mix."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -28,7 +28,7 @@ class Metrics:
         self.ready = Gauge("satkgc_ready", "1 when the model is loaded", registry=self.registry)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request; made-up methods share a label, so that a client cannot grow the page."""
+        """Count one request; unknown methods share a label, so that no client can grow the page."""
         method = method if method in _METHODS else "other"
         self.requests.labels(method, route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)

@@ -1,4 +1,4 @@
-"""Run the service on a port until it is told to stop."""
+"""Run the service on a port until it is stopped."""
 
 from __future__ import annotations
 
@@ -20,88 +20,88 @@ from rich.console import Console
 
 from satkgc.errors import SatkgcError
 from satkgc.serving.app import create_app
-from satkgc.serving.settings import LOOPBACK, Settings
+from satkgc.serving.settings import LOOPBACK, ServiceSettings
 
 if TYPE_CHECKING:
     from satkgc.completion import Completer
 
-KEEP = 75  # seconds that a quiet connection stays: a page left alone for a moment need not knock again
-DRAIN = 30  # seconds that requests in flight get to finish after a stop was asked for
+KEEP_ALIVE = 75  # seconds that an idle connection stays open: a page left alone for a moment need not reconnect
+DRAIN = 30  # seconds that requests in flight have to finish after a signal to stop
 
 
-def serve(run: Path, settings: Settings, *, open_page: bool = False) -> None:
+def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_page: bool = False) -> None:
     """Serve a run folder. SIGTERM and Ctrl-C stop it once the requests in flight are answered."""
     _check(run)
     if settings.token is None and settings.host not in LOOPBACK:
-        print("warning: no token is set, so whoever reaches this address can ask (see --token)", file=sys.stderr)
+        print("warning: no token is set: anyone who reaches this address can use it (see --token)", file=sys.stderr)
 
-    def told(doing: str) -> None:
-        app.state.service.doing = doing
+    def report(progress: str) -> None:
+        app.state.service.progress = progress
 
-    app = create_app(lambda: _open(run, told), settings, failed=lambda: setattr(server, "should_exit", True))
+    def stop() -> None:
+        server.should_exit = True
+
+    app = create_app(lambda: _open(run, device, report), settings, on_failure=stop)
     config = uvicorn.Config(
         app,
         log_level="warning",
         access_log=settings.access_log,
         server_header=False,
-        timeout_keep_alive=KEEP,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=DRAIN,
     )
     if settings.access_log:
         logging.getLogger("uvicorn.access").setLevel(logging.INFO)
     server = _Server(config, open_page=open_page)
-    for stop in (signal.SIGINT, signal.SIGTERM):
-        # uvicorn handles them while it runs and sends them again when it has stopped: that second one is nobody's.
-        signal.signal(stop, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # uvicorn handles them while it runs and raises them again when it has stopped: ignore the second one.
+        signal.signal(number, signal.SIG_IGN)
     with _listen(settings) as listener:
         server.run([listener])
     service = app.state.service
     if service.status == "loading":
-        # A thread is still within torch, which does not survive that Python ends around it.
-        Console(stderr=True).show_cursor()  # a bar may have hidden it
+        # A thread is still inside torch, which crashes if the interpreter ends around it.
+        Console(stderr=True).show_cursor()  # a progress bar may have hidden it
         sys.stdout.flush()
         os._exit(0)
     if service.failure is not None:
         raise service.failure
 
 
-def _open(run: Path, told: Callable[[str], None]) -> Completer:
-    """Load a run in the background, and say so where that takes long."""
-    # With torch behind it: after the port is open.
+def _open(run: Path, device: str, report: Callable[[str], None]) -> Completer:
+    """Load a run in the background, and report progress where that takes long."""
+    # They import torch: after the port is open.
     import torch
 
-    from satkgc.completion import Completer
-    from satkgc.completion.prepare import is_prepared
-    from satkgc.training import Run
+    from satkgc.completion import Completer, is_prepared
+    from satkgc.training import RunFolder
 
     if not is_prepared(run):
         print(
-            f"this run has no index yet: its {Run.load(run).kg.num_entities:,} entities are encoded first; "
+            f"this run has no index yet: its {RunFolder.load(run).kg.num_entities:,} entities are encoded first; "
             f"`satkgc prepare {run}` does that beforehand",
             file=sys.stderr,
             flush=True,
         )
     if "OMP_NUM_THREADS" not in os.environ:
-        # A core stays free for the connections: where they share one, each waits for the other's slices of time.
+        # Leave a core to the connections: where both share one, each waits for the other.
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
-    completer = Completer.load(run, told=told)
-    with suppress(SatkgcError):  # the first question is a slow one: let nobody wait for it
+    completer = Completer.load(run, device, on_progress=report)
+    with suppress(SatkgcError):  # the first question is slow: no user should wait for it
         completer.tails(completer.kg.entities.id(0), completer.kg.relations.id(0))
     return completer
 
 
 def _check(run: Path) -> None:
-    """Refuse at once what is no run folder, before a port is opened for it."""
+    """Refuse what is not a run folder before a port is opened for it."""
     try:
         json.loads((run / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
-        raise SatkgcError(
-            "this is no run folder", where=run, remedy="give the folder that `satkgc train` wrote"
-        ) from None
+        raise SatkgcError("no run here", where=run, remedy="give a folder that `satkgc train` wrote") from None
 
 
-def _listen(settings: Settings) -> socket.socket:
-    """Open the port here: uvicorn would log why it cannot, and end the process."""
+def _listen(settings: ServiceSettings) -> socket.socket:
+    """Open the port here: if it cannot be opened, uvicorn would log that and end the process."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
@@ -113,7 +113,7 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which says where it listens once it does."""
+    """uvicorn that prints its address once it listens."""
 
     def __init__(self, config: uvicorn.Config, open_page: bool) -> None:
         super().__init__(config)

@@ -1,99 +1,113 @@
-"""The bodies of the API: what a request may hold, and what an answer holds. Every text and number has a limit."""
+"""The bodies of the API: requests, answers, examples. Every text and number has a limit."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from fastapi.openapi.models import Example
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from satkgc.completion import Answer, Entity, NewEntity, Question, Relation, Role
-from satkgc.completion.answer import AmbiguousNameError, UnknownNameError
+from satkgc.completion import (
+    AmbiguousNameError,
+    Answer,
+    Entity,
+    NewEntity,
+    Question,
+    Relation,
+    RelationShare,
+    Role,
+    TriplePart,
+    UnknownNameError,
+)
 from satkgc.errors import SatkgcError
 from satkgc.serving import settings as limit
 
-Id = Annotated[str, Field(min_length=1, max_length=limit.MAX_ID, description="an id, or a name that only one has")]
+Id = Annotated[str, Field(min_length=1, max_length=limit.MAX_ID, description="an id, or a unique name")]
 Count = Annotated[int, BeforeValidator(lambda n: int(n) if isinstance(n, float) and n.is_integer() else n)]  # 5.0 is 5
-Asked = Literal["head", "relation", "tail"]
-_PARTS: tuple[Asked, Asked, Asked] = ("head", "relation", "tail")
+PARTS: tuple[TriplePart, TriplePart, TriplePart] = ("head", "relation", "tail")
+
+
+# Requests
 
 
 def _exactly_two(schema: dict[str, Any]) -> None:
-    """Say in the schema what the validator checks: two of the three parts are given, and a role is of entities."""
-    given = {part: {"required": [part], "properties": {part: {"not": {"type": "null"}}}} for part in _PARTS}
+    """Say in the schema what the validator checks: two of the three parts are set, and a role is about entities."""
+    present = {part: {"required": [part], "properties": {part: {"not": {"type": "null"}}}} for part in PARTS}
     schema["oneOf"] = [
-        {"allOf": [given[a] for a in _PARTS if a != asked], "properties": {asked: {"type": "null"}}} for asked in _PARTS
+        {"allOf": [present[part] for part in PARTS if part != asked], "properties": {asked: {"type": "null"}}}
+        for asked in PARTS
     ]
-    schema["oneOf"][_PARTS.index("relation")]["properties"]["role"] = {"type": "null"}
+    schema["oneOf"][PARTS.index("relation")]["properties"]["role"] = {"type": "null"}
 
 
-class Body(BaseModel):
-    """A request body: nothing beyond its fields, and no guessing at types."""
+class RequestBody(BaseModel):
+    """No field beyond those of the schema, and no conversion of types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class NewText(Body):
+class NewEntityBody(RequestBody):
     """An entity that the graph does not have, in words."""
 
     name: str = Field(min_length=1, max_length=limit.MAX_NAME, pattern=r"\S")
     description: str = Field("", max_length=limit.MAX_DESCRIPTION)
-    facts: list[Fact] = Field([], max_length=limit.MAX_FACTS, description="what is known of it")
+    facts: list[FactBody] = Field([], max_length=limit.MAX_FACTS, description="what is known about it")
 
 
-class Fact(Body):
-    """What a new entity is joined to: it is the head or the tail of a relation, `other` the entity across."""
+class FactBody(RequestBody):
+    """A triple of a new entity: it is the head or the tail of the relation, `other` is the entity at the other end."""
 
     relation: Id
     side: Literal["head", "tail"]
     other: Id
 
 
-TEXT, NEW = "(text)", "(new)"  # which of the two was tried, within the place of an error
-Ref = Annotated[
-    Annotated[Id, Tag(TEXT)] | Annotated[NewText, Tag(NEW)],
+TEXT, NEW = "(text)", "(new)"  # in the location of an error: which of the two forms of an entity was tried
+EntityBody = Annotated[
+    Annotated[Id, Tag(TEXT)] | Annotated[NewEntityBody, Tag(NEW)],
     Discriminator(
-        lambda given: TEXT if isinstance(given, str) else NEW if isinstance(given, dict) else None,
+        lambda value: TEXT if isinstance(value, str) else NEW if isinstance(value, dict) else None,
         custom_error_type="entity",
         custom_error_message='give an id or a name as text, or {"name": …, "description": …} for a new entity',
     ),
 ]
 
 
-class RoleFilter(Body):
-    """Only entities that are the head or tail of a relation, perhaps with a given entity at its other end."""
+class RoleBody(RequestBody):
+    """Only entities that are the head or tail of a relation, perhaps with one entity at its other end."""
 
     relation: Id
     side: Literal["head", "tail"]
     other: Id | None = None
 
 
-class AskBody(Body):
+class QuestionBody(RequestBody):
     """A question: two of head, relation and tail. The third is the answer."""
 
     model_config = ConfigDict(json_schema_extra=_exactly_two)
 
-    head: Ref | None = None
+    head: EntityBody | None = None
     relation: Id | None = None
-    tail: Ref | None = None
+    tail: EntityBody | None = None
     k: Count = Field(10, ge=1, le=limit.MAX_K, description="how many answers")
     drop_known: bool = Field(False, description="leave out what the graph holds instead of marking it")
     among: list[Id] | None = Field(None, max_length=limit.MAX_AMONG, description="only these entities (or relations)")
-    role: RoleFilter | None = None
-    min_score: float | None = Field(None, ge=-1, le=1)
+    role: RoleBody | None = None
+    min_score: float | None = Field(None, description="in the model's own scale; a text model's is a cosine")
     min_probability: float | None = Field(None, ge=0, le=1)
 
     @model_validator(mode="after")
-    def _two_parts(self) -> AskBody:
-        if sum(getattr(self, part) is not None for part in _PARTS) != 2:
+    def _two_parts(self) -> QuestionBody:
+        if sum(getattr(self, part) is not None for part in PARTS) != 2:
             raise ValueError("give two of head, relation and tail; the missing one is the answer")
         if self.relation is None and self.role is not None:
             raise ValueError("a role restricts entities, but the relation is asked for")
         return self
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> TriplePart:
         """The part that is missing."""
-        return next(part for part in _PARTS if getattr(self, part) is None)
+        return next(part for part in PARTS if getattr(self, part) is None)
 
     def question(self) -> Question:
         """The same as the completer takes it."""
@@ -110,94 +124,87 @@ class AskBody(Body):
         )
 
 
-class BatchBody(Body):
+class BatchBody(RequestBody):
     """Several questions; each is answered or refused by itself."""
 
-    questions: list[AskBody] = Field(min_length=1, max_length=limit.MAX_QUESTIONS)
+    questions: list[QuestionBody] = Field(min_length=1, max_length=limit.MAX_QUESTIONS)
 
 
-class EvidenceBody(Body):
+class EvidenceBody(RequestBody):
     """A triple, known or not, whose support is asked for."""
 
-    head: Ref
+    head: EntityBody
     relation: Id
-    tail: Ref
+    tail: EntityBody
     k: Count = Field(5, ge=1, le=50, description="how many similar known triples")
-    asked: Asked = Field("tail", description="the part that score, probability and texts take for the missing one")
+    asked: TriplePart = Field("tail", description="the part that score, probability and texts treat as missing")
 
 
-class FittingBody(Body):
-    """An entity, and which side of a statement is asked for."""
+class SuggestRelationsBody(RequestBody):
+    """An entity, and which end of a triple is missing."""
 
-    entity: Ref
+    entity: EntityBody
     asked: Literal["head", "tail"] = "tail"
 
 
-def entity_ref(ref: str | NewText) -> str | NewEntity:
-    """An id as it is, new text as the completer's object."""
-    if isinstance(ref, str):
-        return ref
-    facts = tuple(Role(fact.relation, fact.side, fact.other) for fact in ref.facts)
-    return NewEntity(ref.name, ref.description, facts=facts)
+def entity_ref(body: str | NewEntityBody) -> str | NewEntity:
+    """An id as it is, a new entity as the completer's object."""
+    if isinstance(body, str):
+        return body
+    facts = tuple(Role(fact.relation, fact.side, fact.other) for fact in body.facts)
+    return NewEntity(body.name, body.description, facts=facts)
+
+
+# Answers
 
 
 class Answers(BaseModel):
     """Ranked answers to one question."""
 
-    asked: Asked
+    asked: TriplePart
     answers: list[Answer]
 
 
-class Outcome(Answers):
-    """What came of one question of a batch."""
+class AnswersOrError(Answers):
+    """The answers to one question of a batch, or why it has none."""
 
     error: str | None = Field(default=None, description="why this question has no answer")
-    suggestions: list[Entity | Relation] = Field(
-        default=[], description="names that look like an unknown or ambiguous one"
-    )
+    suggestions: list[Entity | Relation] = Field(default=[], description="names similar to an unknown or ambiguous one")
 
 
-class Batch(BaseModel):
-    """Outcomes in the order of the questions."""
+class BatchAnswers(BaseModel):
+    """Results in the order of the questions."""
 
-    results: list[Outcome]
+    results: list[AnswersOrError]
 
 
-class Relations(BaseModel):
+class RelationList(BaseModel):
     """All relations, most frequent first."""
 
     relations: list[Relation]
 
 
-class FittingRelation(BaseModel):
-    """A relation that entities like the given one have."""
+class RelationSuggestions(BaseModel):
+    """Relations that make sense for an entity, best first, each with the share of similar entities that have it."""
 
-    id: str
-    name: str
-    share: float = Field(description="of the entities most like it, how many have the relation", ge=0, le=1)
+    relations: list[RelationShare]
 
 
-class FittingRelations(BaseModel):
-    """Relations that make sense for an entity, best first."""
-
-    relations: list[FittingRelation]
-
-
-class Entities(BaseModel):
-    """Entities that a search found, best first."""
+class EntityList(BaseModel):
+    """Entities that match a search, best first."""
 
     entities: list[Entity]
 
 
-class Info(BaseModel):
+class ServiceInfo(BaseModel):
     """What is served."""
 
     graph: str
     entities: int
     relations: int
     triples: int = Field(description="in the training graph")
-    calibrated: bool = Field(description="whether answers carry probabilities")
-    reads_facts: bool = Field(description="whether facts of a new entity reach the model: its texts name neighbours")
+    calibrated: bool = Field(description="whether answers have probabilities")
+    reads_facts: bool = Field(description="whether the model reads the facts of a new entity")
     examples: list[Entity] = Field(description="a few well-connected entities to begin with")
     version: str
 
@@ -206,37 +213,37 @@ class Health(BaseModel):
     """Whether the service can answer yet."""
 
     status: Literal["loading", "ready", "failed"]
-    doing: str | None = Field(None, description="what loading is at, where it takes long")
+    doing: str | None = Field(None, description="the progress of a load that takes long")
 
 
 class Problem(BaseModel):
     """What went wrong, in one line."""
 
     error: str
-    suggestions: list[Entity | Relation] = Field([], description="names that look like an unknown or ambiguous one")
+    suggestions: list[Entity | Relation] = Field([], description="names similar to an unknown or ambiguous one")
 
 
 _PROBLEMS = {
     400: "The body is not JSON",
     401: "No token, or a wrong one",
-    404: "No entity or relation is called so; some that look like it",
+    404: "No entity or relation has this name; similar ones",
     409: "Several have this name; the candidates",
     413: "The body is too large",
-    421: "The service does not answer to this name of the host",
+    421: "The service does not answer to this host name",
     422: "The request does not fit the schema",
-    500: "A fault of the service",
-    503: "Still loading, stopping, or more questions than can wait",
+    500: "An internal error",
+    503: "Still loading, stopping, or too busy",
 }
 
 
-def problems(settings: limit.Settings, *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What may be answered instead, for the description: these, and what every request may meet."""
+def problems(settings: limit.ServiceSettings, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Other answers for the OpenAPI description: these, and those that every request may get."""
     gate = [401] if settings.token else [421] if settings.local_only else []
     return {status: {"model": Problem, "description": _PROBLEMS[status]} for status in (*gate, *statuses, 500)}
 
 
 def suggestions(error: SatkgcError) -> list[Entity | Relation]:
-    """The names that may have been meant, where the error is about one."""
+    """The names that may be meant, where the error is about a name."""
     if isinstance(error, UnknownNameError):
         return [*error.suggestions]
     return [*error.candidates] if isinstance(error, AmbiguousNameError) else []
@@ -245,3 +252,34 @@ def suggestions(error: SatkgcError) -> list[Entity | Relation]:
 def one_line(error: object) -> str:
     """A message without its line breaks."""
     return " ".join(str(error).split())
+
+
+# Examples in the OpenAPI description, one for each way to ask
+
+_NEW_DOG = {"name": "labradoodle", "description": "a dog bred from a labrador and a poodle"}
+COMPLETE_EXAMPLES: dict[str, Example] = {
+    "tail": {"summary": "(dog, hypernym, ?)", "value": {"head": "dog", "relation": "hypernym", "k": 5}},
+    "head": {
+        "summary": "(?, hypernym, dog), without what the graph has",
+        "value": {"relation": "hypernym", "tail": "dog", "drop_known": True},
+    },
+    "relation": {"summary": "(dog, ?, canine)", "value": {"head": "dog", "tail": "canine"}},
+    "new": {
+        "summary": "an entity that the graph does not have",
+        "value": {"head": _NEW_DOG, "relation": "hypernym"},
+    },
+}
+BATCH_EXAMPLES: dict[str, Example] = {
+    "two": {
+        "summary": "two questions",
+        "value": {"questions": [{"head": "dog", "relation": "hypernym"}, {"relation": "hypernym", "tail": "dog"}]},
+    }
+}
+EVIDENCE_EXAMPLES: dict[str, Example] = {
+    "known": {"summary": "why a dog is a canine", "value": {"head": "dog", "relation": "hypernym", "tail": "canine"}},
+    "new": {"summary": "for a new entity", "value": {"head": _NEW_DOG, "relation": "hypernym", "tail": "dog"}},
+}
+SUGGEST_RELATIONS_EXAMPLES: dict[str, Example] = {
+    "tail": {"summary": "relations from a dog to something", "value": {"entity": "dog"}},
+    "head": {"summary": "relations from something to a dog", "value": {"entity": "dog", "asked": "head"}},
+}

@@ -1,31 +1,45 @@
-"""The loaded model behind the API: absent at first, then ready, and stopped without dropping a question."""
+"""The model behind the API: loaded in the background, asked in micro-batches, stopped without dropping a question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from queue import Empty, Full, Queue
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from fastapi import HTTPException, Request
 
 from satkgc.completion import Answer, Question
-from satkgc.serving.batching import Batcher
-from satkgc.serving.metrics import Metrics
-from satkgc.serving.settings import MAX_WAITING, Settings
+from satkgc.serving.metrics import ServiceMetrics
+from satkgc.serving.settings import MAX_WAITING, ServiceSettings
 
 if TYPE_CHECKING:
     from satkgc.completion import Completer
+
+CLIENT_CLOSED_REQUEST = 499  # nobody reads it; it is counted in /metrics
+Q = TypeVar("Q")
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class NotReady(Exception):
     """The model is still loading, or could not be loaded."""
 
 
-class Service:
-    """Loads a completer in the background, so that the port is open and `/health` can say so meanwhile."""
+class Busy(Exception):
+    """More questions wait than the queue holds."""
 
-    def __init__(self, load: Callable[[], Completer], settings: Settings) -> None:
-        self.metrics = Metrics()
+
+class Service:
+    """Loads a completer in the background: the port is open meanwhile, and `/health` says how far it is."""
+
+    def __init__(self, load: Callable[[], Completer], settings: ServiceSettings) -> None:
+        self.metrics = ServiceMetrics()
         self.failure: Exception | None = None
-        self.doing: str | None = None  # what loading is at, where it takes long
+        self.progress: str | None = None  # of a load that takes long
         self.settings = settings
         self._load = load
         self._ready: tuple[Completer, Batcher[Question, list[Answer]]] | None = None
@@ -37,30 +51,30 @@ class Service:
 
     @property
     def completer(self) -> Completer:
-        """The completer, once it is there."""
+        """The completer; NotReady until it is loaded."""
         return self._loaded()[0]
 
     @property
     def batcher(self) -> Batcher[Question, list[Answer]]:
-        """Where questions wait for their answers."""
+        """Where questions wait for their answers; NotReady until the completer is loaded."""
         return self._loaded()[1]
 
-    def start(self, failed: Callable[[], None] = lambda: None) -> None:
-        """Begin to load; `failed` is called should that not work."""
-        Thread(target=self._run, args=[failed], name="satkgc-load", daemon=True).start()
+    def start(self, on_failure: Callable[[], None] = lambda: None) -> None:
+        """Begin to load; `on_failure` is called if that does not work."""
+        Thread(target=self._run, args=[on_failure], name="satkgc-load", daemon=True).start()
 
     def stop(self) -> None:
-        """Answer what still waits."""
+        """Answer what is still in the queue."""
         if self._ready:
             self._ready[1].close()
 
     def _loaded(self) -> tuple[Completer, Batcher[Question, list[Answer]]]:
         if self._ready is None:
-            doing = f" ({self.doing})" if self.doing else ""
-            raise NotReady("the model could not be loaded" if self.failure else f"the model is still loading{doing}")
+            progress = f" ({self.progress})" if self.progress else ""
+            raise NotReady("the model could not be loaded" if self.failure else f"the model is still loading{progress}")
         return self._ready
 
-    def _run(self, failed: Callable[[], None]) -> None:
+    def _run(self, on_failure: Callable[[], None]) -> None:
         try:
             completer = self._load()
             batcher = Batcher(
@@ -73,8 +87,119 @@ class Service:
             )
         except Exception as error:
             self.failure = error
-            failed()
+            on_failure()
             return
         self.metrics.waiting.set_function(batcher.waiting)
         self.metrics.ready.set(1)
         self._ready = completer, batcher
+
+
+class Batcher(Generic[Q, A]):
+    """A queue drained by one thread, which hands questions to `answer` together until their weights reach `size`.
+
+    The first question waits at most `wait` seconds for others. Under load nobody waits: what arrives while one batch is
+    computed is the next batch. An answer that is an exception goes to its own question, and so does what `answer`
+    raises.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[list[Q]], Sequence[A | Exception]],
+        *,
+        weight: Callable[[Q], int] = lambda question: 1,
+        size: int,
+        wait: float,
+        capacity: int,
+        observe: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        self._answer, self._weight, self._size, self._wait, self._observe = answer, weight, size, wait, observe
+        self._queue: Queue[tuple[Q, Future[A]] | None] = Queue(capacity)
+        self._thread = Thread(target=self._run, name="satkgc-batcher", daemon=True)
+        self._thread.start()
+
+    def split(self, questions: Sequence[Q]) -> Iterator[list[Q]]:
+        """Questions of one request in parts of one batch each: between two parts other requests get in."""
+        part: list[Q] = []
+        for question in questions:
+            part.append(question)
+            if sum(map(self._weight, part)) >= self._size:
+                yield part
+                part = []
+        if part:
+            yield part
+
+    def submit(self, question: Q) -> Future[A]:
+        """Queue a question; the future holds its answer, or its error."""
+        future: Future[A] = Future()
+        try:
+            self._queue.put_nowait((question, future))
+        except Full:
+            raise Busy from None
+        return future
+
+    def waiting(self) -> int:
+        """How many questions are in the queue now."""
+        return self._queue.qsize()
+
+    def close(self) -> None:
+        """Answer what is queued, then end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch, closing = self._gather(first)
+            # The questions of a client that went away are cancelled (see `until_disconnect`): they cost nothing.
+            batch = [(question, future) for question, future in batch if future.set_running_or_notify_cancel()]
+            if batch:
+                self._observe(len(batch))
+                self._serve(batch)
+            if closing:
+                return
+
+    def _gather(self, first: tuple[Q, Future[A]]) -> tuple[list[tuple[Q, Future[A]]], bool]:
+        batch, deadline = [first], time.monotonic() + self._wait
+        while sum(self._weight(question) for question, _ in batch) < self._size:
+            try:
+                item = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                break
+            if item is None:
+                return batch, True
+            batch.append(item)
+        return batch, False
+
+    def _serve(self, batch: list[tuple[Q, Future[A]]]) -> None:
+        try:
+            answers = self._answer([question for question, _ in batch])
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            # Halves instead of one by one: the questions beside a bad one still share their passes.
+            self._serve(batch[: len(batch) // 2])
+            self._serve(batch[len(batch) // 2 :])
+        else:
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if isinstance(answer, Exception):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+
+
+async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is cancelled if the client goes away first, and with it what has not begun."""
+    task, disconnect = asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(request))
+    try:
+        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise HTTPException(CLIENT_CLOSED_REQUEST, "the client went away")
+        return task.result()
+    finally:
+        task.cancel()
+        disconnect.cancel()
+
+
+async def _disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,4 +1,4 @@
-"""What the service may be told, and the limits that hold for every request."""
+"""Settings of a service, and the limits that hold for every request."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from dataclasses import dataclass, replace
 from satkgc.errors import SatkgcError
 
 MAX_BODY = 1 << 20  # bytes of a request's body
-MAX_K = 100  # answers to one question; the completer gives 1000, but a batch of 256 would be tens of megabytes
+MAX_K = 100  # answers to one question; the completer allows 1000, but a batch of 256 would be tens of megabytes
 MAX_QUESTIONS = 256  # questions in one batch
 MAX_ID = 2_000  # characters of an id: URLs are long
 MAX_NAME = 300  # characters of a name or of a search
 MAX_DESCRIPTION = 5_000  # characters of a new entity's description; the model reads the first tokens only
-MAX_FACTS = 200  # that are known of a new entity; the model reads the first tokens of them
+MAX_FACTS = 200  # facts of a new entity; the model reads the first tokens of them
 MAX_AMONG = 1_000  # entities in a filter
 MAX_NEIGHBOURS = 200  # neighbours in one entity's detail; `offset` gets the next ones
-MAX_OFFSET = 1_000_000_000  # neighbours that are passed over
-MAX_WAITING = 4_096  # questions in the queue before the service says that it is busy
+MAX_OFFSET = 1_000_000_000  # neighbours to skip
+MAX_WAITING = 4_096  # questions in the queue; with more, the service is busy
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """How one service behaves."""
 
     host: str = "127.0.0.1"
     port: int = 8321
-    token: str | None = None  # asked of every request to the API when set
+    token: str | None = None  # that every request to the API must send, where one is set
     batch_size: int = 32  # questions answered by one pass of the model; 1 is no micro-batching
-    batch_wait: float = 0.002  # seconds that a question waits for company
-    names: tuple[str, ...] = ()  # of this host, beyond the local ones, as a proxy passes them on
+    batch_wait: float = 0.002  # seconds that a question waits for others
+    allow_hosts: tuple[str, ...] = ()  # names of this host beyond the local ones, as a proxy passes them on
     access_log: bool = False  # a line for every request
 
     def __post_init__(self) -> None:
         if self.token is not None and not self.token.strip():
-            raise SatkgcError("the token is empty", remedy="give one, or leave --token and SATKGC_TOKEN out")
+            raise SatkgcError("the token is empty", remedy="set one, or use neither --token nor SATKGC_TOKEN")
         if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
             raise SatkgcError(
-                "the token has characters that browsers cannot send", remedy="take letters, digits and signs of ASCII"
+                "the token has characters that browsers cannot send", remedy="use printable ASCII characters"
             )
-        for name in self.names:
+        for name in self.allow_hosts:
             if not name or set(name) & set("/:@ "):
-                raise SatkgcError(f"{name!r} is no name of a host", remedy="give it alone, such as kg.example.org")
+                raise SatkgcError(f"{name!r} is not a host name", remedy="give the name alone, such as kg.example.org")
 
     @property
     def local_only(self) -> bool:
-        """Whether only requests to certain names of this host are answered."""
+        """Whether only requests to known names of this host are answered."""
         return self.token is None and self.host in LOOPBACK
 
-    def without_batching(self) -> Settings:
-        """The same, each question answered by itself."""
+    def without_batching(self) -> ServiceSettings:
+        """The same, with each question answered by itself."""
         return replace(self, batch_size=1, batch_wait=0.0)

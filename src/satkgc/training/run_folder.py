@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from satkgc import __version__, files
+from satkgc import files
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
@@ -26,6 +26,7 @@ from satkgc.settings import build
 from satkgc.training.config import ALIASES, Config
 from satkgc.training.format_1 import config_of_format_1
 from satkgc.training.log import Record, read_log
+from satkgc.version import __version__
 
 FORMAT = 2
 

@@ -124,7 +124,5 @@ def test_nonsense_is_refused_by_name(setting: str, value: object) -> None:
 
 
 def test_compiling_needs_the_packed_forward() -> None:
-    with pytest.raises(
-        SatkgcError, match=r"compile needs the packed forward; set model\.encoder\.forward"
-    ):
+    with pytest.raises(SatkgcError, match=r"compile needs the packed forward; set model\.encoder\.forward"):
         EncoderConfig(forward="padded", compile="on")

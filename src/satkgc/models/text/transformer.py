@@ -155,7 +155,7 @@ def transformer_layer(
     attended = attend(functional.linear(x, qkv_weight, qkv_bias), plan, seed[2])
     attended = functional.linear(attended, w.out.to(x.dtype), w.out_bias.to(x.dtype))
     x = _add_norm(x, attended, w.norm1, w.norm1_bias, eps, dropout, seed[0])
-    inner = gelu(functional.linear(x, w.up.to(x.dtype), w.up_bias.to(x.dtype)))
+    inner = functional.gelu(functional.linear(x, w.up.to(x.dtype), w.up_bias.to(x.dtype)))
     inner = functional.linear(inner, w.down.to(x.dtype), w.down_bias.to(x.dtype))
     return _add_norm(x, inner, w.norm2, w.norm2_bias, eps, dropout, seed[1])
 
@@ -163,39 +163,6 @@ def transformer_layer(
 def _add_norm(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, dropout: float, seed: Tensor) -> Tensor:
     total = x.float() + drop(y.float(), dropout, seed)
     return functional.layer_norm(total, (x.shape[-1],), weight, bias, eps).to(x.dtype)
-
-
-def gelu(x: Tensor) -> Tensor:
-    """GELU. Compiled, by a formula for the normal distribution that costs less than the library's error function."""
-    if not torch.compiler.is_compiling():
-        return functional.gelu(x)
-    out: Tensor = _Gelu.apply(x)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Gelu(torch.autograd.Function):
-    """x Φ(x), whose gradient is Φ(x) + x φ(x)."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return (x.float() * _normal(x.float())[1]).to(x.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        density, below = _normal(x.float())
-        return (grad.float() * (below + x.float() * density)).to(x.dtype)
-
-
-def _normal(x: Tensor) -> tuple[Tensor, Tensor]:
-    """φ and Φ. Φ is the sigmoid of an odd polynomial, fitted so that x Φ is within 3e-5 of GELU and its gradient within
-    1.2e-4, far below what bfloat16 can tell apart; in powers of two and roots, for which GPUs have instructions."""
-    square = (x * x).clamp(max=36.0)
-    root = torch.rsqrt(1 + torch.exp2(x * ((1.01426909e-3 * square - 0.106775763) * square - 2.30112130)))
-    below = root * root
-    slope = (-3.51518882e-3 * square + 0.222033958) * square + 1.59501574  # of the polynomial, in powers of e
-    return below * (1 - below) * slope, below
 
 
 def drop(x: Tensor, p: float, seed: Tensor) -> Tensor:

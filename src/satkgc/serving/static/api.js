@@ -61,7 +61,7 @@ export const post = (path, body, signal = undefined) =>
     signal,
   });
 
-// An entity as the service takes it: by its id, or what is told of a new one.
+// An entity as the service takes it: its id, or the description of a new one.
 export const reference = ({ id, name, description = "", facts = [] }) => id ?? { name, description, facts };
 
 // Wait for the model: the port is open before it is loaded, and /health says so.

@@ -53,13 +53,13 @@ async function subject() {
   if (state.fresh) {
     const name = byId("new-name").value.trim(), description = byId("new-description").value.trim();
     if (!name) return null;
-    await facts.settle((text) => find(facts.combobox, text, "pick one of the suggestions or take it out again"));
+    await facts.settle((text) => find(facts.combobox, text, "pick one of the suggestions or remove it"));
     return { name, description, facts: facts.references, neighbours: facts.neighbours };
   }
   return picked(combobox, "pick one of the suggestions or describe it as new");
 }
 
-// The entity of a field, found by its name where none of the suggestions was taken; null while it is empty.
+// The entity of a field, looked up by name if no suggestion was picked; null while it is empty.
 async function picked(field, remedy) {
   const text = field.input.value.trim();
   if (!field.picked && text) field.set(await find(field, text, remedy));
@@ -89,7 +89,7 @@ async function ask(scroll = true) {
     meaning([]);
     answers.wait();
     byId("examples").hidden = true;
-    const rows = await (other ? joining(entity, other, pending.signal) : complete(entity, pending.signal));
+    const rows = await (other ? relationsBetween(entity, other, pending.signal) : complete(entity, pending.signal));
     answers.show(rows, !other && byId("relation").value === ALL);
     status(summary(rows, entity, other));
     meaning(rows);
@@ -110,26 +110,25 @@ function empty(text, kind) {
 
 // What the numbers beside the answers are.
 function meaning(rows) {
-  const chance = asked() === "relation" ? "a relation joins the two" : `an answer is the missing ${asked()}, if one is missing`;
+  const chance = asked() === "relation" ? "a relation connects the two" : `an answer is the missing ${asked()}, if one is missing`;
   byId("meaning").textContent = !rows.length ? "" : rows[0].answer.probability == null
-    ? "The number is a cosine: how alike the model finds question and answer. This run has no probabilities."
+    ? "The number is the model’s score: higher is better. This run has no probabilities."
     : `A percentage says how likely ${chance}.`;
   byId("download-answers").hidden = !rows.length;
 }
 
-// What joins two entities.
-async function joining(head, tail, signal) {
+async function relationsBetween(head, tail, signal) {
   const question = { head: reference(head), tail: reference(tail), k: 15, drop_known: byId("hide-known").checked };
   const found = (await post("complete", question, signal)).answers;
   return found.map((answer) => ({ answer, asked: "relation", triple: { head, relation: { id: answer.id, name: answer.name }, tail } }));
 }
 
-// One question, or one for each relation that fits, whose answers are then ranked together.
+// One question, or one for each suggested relation, whose answers are then ranked together.
 async function complete(entity, signal) {
   const direction = asked(), given = direction === "tail" ? "head" : "tail";
   const chosen = byId("relation").value;
   const about = reference(entity);
-  const relations = chosen === ALL ? await fitting(about, direction, signal) : state.relations.filter((r) => r.id === chosen);
+  const relations = chosen === ALL ? await suggestRelations(about, direction, signal) : state.relations.filter((r) => r.id === chosen);
   const k = chosen === ALL ? 5 : 15;
   const questions = relations.map((r) => ({ [given]: about, relation: r.id, k, drop_known: byId("hide-known").checked }));
   const { results } = questions.length ? await post("batch", { questions }, signal) : { results: [] };
@@ -144,9 +143,9 @@ async function complete(entity, signal) {
   return rows.sort((a, b) => worth(b) - worth(a) || b.answer.score - a.answer.score).slice(0, chosen === ALL ? 25 : 15);
 }
 
-// Of all relations, those that at least one in twenty of the most similar entities has.
-async function fitting(entity, direction, signal) {
-  const { relations } = await post("fitting", { entity, asked: direction }, signal);
+// Those that at least one in twenty of the most similar entities has.
+async function suggestRelations(entity, direction, signal) {
+  const { relations } = await post("suggest-relations", { entity, asked: direction }, signal);
   return relations.filter((r) => r.share >= 0.05).slice(0, 64);
 }
 
@@ -235,7 +234,7 @@ function describe(fresh) {
   state.fresh = fresh;
   byId("from-graph").hidden = fresh;
   byId("in-words").hidden = !fresh;
-  byId("mode").textContent = fresh ? "take one from the graph" : "describe a new one";
+  byId("mode").textContent = fresh ? "choose one from the graph" : "describe a new one";
   byId("mode").setAttribute("aria-pressed", String(fresh));
   byId("entity-label").htmlFor = fresh ? "new-name" : "entity";
 }

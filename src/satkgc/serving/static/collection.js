@@ -10,19 +10,19 @@ const literal = (text) =>
   `"${text.replace(/[\\"\n\r\t]/g, (c) => ({ "\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t" })[c])}"`;
 const cell = (text) => (/["\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-// A new entity has no id in the graph: it is called by its name, and two of one name are told apart by what they are.
+// A new entity has no id in the graph: its name stands for it, with a checksum of its description, if it has one.
 const sum = (text) => [...text].reduce((h, c) => Math.imul(h ^ c.codePointAt(0), 16777619) >>> 0, 2166136261).toString(36);
 const idOf = ({ id, name, description }) =>
   id ?? `urn:satkgc:new:${encodeURIComponent(name)}${description ? `:${sum(description)}` : ""}`;
 
 const number = (value) => value?.toFixed(6) ?? "";
 const yes = (value) => (value ? "yes" : "");
-const told = (part) => (part.id ? "" : (part.description ?? "")); // the graph has the texts of its own
+const newText = (part) => (part.id ? "" : (part.description ?? "")); // the graph has the texts of its own
 const COLUMNS = { // as in the table of `satkgc propose`, and a few more
   head: (t) => idOf(t.head), relation: (t) => t.relation.id, tail: (t) => idOf(t.tail),
   head_name: (t) => t.head.name, relation_name: (t) => t.relation.name, tail_name: (t) => t.tail.name,
   score: (t) => number(t.score), probability: (t) => number(t.probability), accept: (t) => yes(t.accept),
-  known: (t) => yes(t.known), head_description: (t) => told(t.head), tail_description: (t) => told(t.tail) };
+  known: (t) => yes(t.known), head_description: (t) => newText(t.head), tail_description: (t) => newText(t.tail) };
 
 // What `satkgc accept` reads.
 export const tsv = (triples) =>
@@ -35,7 +35,7 @@ export function ntriples(triples) {
   const lines = [
     ...triples.map((t) => `${node(t.head)} ${edge(t)} ${node(t.tail)} .`),
     ...triples.flatMap((t) => [t.head, t.tail]).flatMap((part) =>
-      [say(node(part), "label", part.name), say(node(part), "comment", told(part))]),
+      [say(node(part), "label", part.name), say(node(part), "comment", newText(part))]),
     ...triples.map((t) => say(edge(t), "label", t.relation.name))];
   return [...new Set(lines)].filter(Boolean).map((line) => line + "\n").join("");
 }
@@ -74,7 +74,7 @@ export class Collection {
     this.#set(this.has(triple) ? this.triples.filter((t) => key(t) !== key(triple)) : [...this.triples, triple]);
   }
 
-  // Once more puts them back.
+  // A second click restores them.
   #clear() {
     this.#read();
     const back = this.cleared.filter((t) => !this.has(t));
@@ -103,7 +103,7 @@ export class Collection {
     byId("collection-empty").hidden = !none;
     for (const id of ["download-tsv", "download-nt"]) byId(id).disabled = none;
     byId("collection-clear").disabled = none && !back;
-    byId("collection-clear").textContent = back ? `Put ${back} back` : "Clear";
+    byId("collection-clear").textContent = back ? `Restore ${back}` : "Clear";
     byId("collection-list").replaceChildren(
       ...this.triples.map((t, i) =>
         el("li", {}, statement(t), el("span", { class: "muted number" }, t.probability == null ? "" : percent(t.probability)),

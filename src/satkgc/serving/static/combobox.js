@@ -1,14 +1,14 @@
 // A text field with suggestions, after the ARIA combobox pattern: focus stays in the field, arrows move the choice.
 import { el, readable, shorten } from "./dom.js";
 
-// Those that bear a name, or the one whose id it is.
+// Those with this name, or the one with this id.
 export function called(text, entities) {
   const one = entities.find((e) => e.id === text);
   return one ? [one] : entities.filter((e) => readable(e.name).toLowerCase() === text.toLowerCase());
 }
 
 export class Combobox {
-  // search(text, signal) gives a promise of entities; onPick(entity) is told what was chosen.
+  // search(text, signal) gives a promise of entities; onPick(entity) gets the choice.
   constructor(input, text, list, search, onPick) {
     Object.assign(this, { input, text, list, search, onPick, picked: null, options: [], active: -1, timer: 0, pending: null });
     input.addEventListener("input", () => this.#typed());
@@ -41,7 +41,7 @@ export class Combobox {
     this.input.removeAttribute("aria-activedescendant");
   }
 
-  // Let a person choose, and say why.
+  // Let the user choose, and say why.
   offer(entities, why) {
     this.input.focus();
     this.#show(entities, why);
@@ -49,7 +49,7 @@ export class Combobox {
 
   #typed() {
     this.picked = null;
-    this.options = []; // what the list shows is of another text
+    this.options = []; // the list belongs to another text
     this.active = -1;
     this.text.textContent = "";
     clearTimeout(this.timer);
@@ -107,7 +107,7 @@ export class Combobox {
     this.input.setAttribute("aria-activedescendant", `${this.list.id}-${this.active}`);
   }
 
-  // What Enter takes: the one that the arrows reached, else the first, unless several have the very name.
+  // What Enter takes: the one that the arrows reached, else the first, unless several have exactly this name.
   get #meant() {
     const several = called(this.input.value.trim(), this.options).length > 1;
     return this.options[this.active] ?? (several ? undefined : this.options[0]);

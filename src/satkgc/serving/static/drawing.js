@@ -82,7 +82,7 @@ const dotY = (node) => -node.height / 2 + node.radius + 2;
 
 const BOW = -0.14; // of the asked edge, upwards
 
-// The room that the asked edge and its label take between the two ends.
+// The space that the asked edge and its label take between the two ends.
 function asked(head, tail, label) {
   const [x1, y1, x2, y2] = [head.fixed.x, head.fixed.y + dotY(head), tail.fixed.x, tail.fixed.y + dotY(tail)];
   const at = (t) => ({ x: x1 + t * (x2 - x1), y: y1 + t * (y2 - y1) + 2 * t * (1 - t) * BOW * (x2 - x1) });
@@ -109,11 +109,11 @@ function line(edge, source, from, target, to, known) {
   const [x1, y1, x2, y2] = [from.x + ux * leave, fromY + uy * leave, to.x + vx * arrive, toY + vy * arrive];
   const kind = edge.kind === "asked" && known ? "asked held" : (edge.kind ?? "");
   const accent = edge.kind ? "arrow-accent" : "arrow";
-  const told = `${source.name} – ${edge.label} – ${target.name}`;
-  return svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]), role: "img", "aria-label": told },
+  const statement = `${source.name} – ${edge.label} – ${target.name}`;
+  return svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]), role: "img", "aria-label": statement },
     svg("path", { d: `M${x1} ${y1}Q${mx} ${my} ${x2} ${y2}`, "marker-end": `url(#${accent})` }),
     svg("text", { x: (x1 + x2) / 4 + mx / 2, y: (y1 + y2) / 4 + my / 2 - 5 }, edge.label),
-    svg("title", {}, told));
+    svg("title", {}, statement));
 }
 
 function dot(node, { x, y }, ends, onPick) {

@@ -61,12 +61,12 @@ function similar({ similar }, triple) {
   const one = (s) =>
     el("li", {}, statement({ head: { name: s.head_name }, relation: triple.relation, tail: { name: s.tail_name } }),
       el("span", { class: "muted number", title: "cosine of the two heads" }, s.similarity.toFixed(2)));
-  return part("Closest known statements", "of this relation, by how much their heads are alike",
+  return part("Closest known statements", "of this relation, by the similarity of their heads",
     el("ol", { class: "similar" }, ...similar.map(one)));
 }
 
 function path({ path }) {
-  if (!path?.length) return part("Shortest path", "Nothing in the training graph joins the two.");
+  if (!path?.length) return part("Shortest path", "No path in the training graph connects the two.");
   const stop = (name) => el("span", { class: "stop" }, readable(name));
   const step = (s) => [
     el("span", { class: "via" }, s.direction === "out" ? `— ${readable(s.relation_name)} →` : `← ${readable(s.relation_name)} —`),
@@ -83,7 +83,9 @@ export const plain = (text) =>
 function texts({ asked, query_text, entity_text, score, probability }) {
   const trust = probability == null ? "" : `, ${percent(probability)} as the missing ${asked}`;
   const both = asked === "relation" ? " (the mean of asking for the tail, shown here, and for the head)" : "";
-  return part("Texts compared", `cosine ${score.toFixed(3)}${both}${trust}`,
+  const number = `score ${score.toFixed(3)}${both}${trust}`;
+  if (!query_text) return part("Score", number); // the model reads no texts
+  return part("Texts compared", number,
     el("div", { class: "texts" },
       el("blockquote", {}, el("cite", {}, "question"), plain(query_text)),
       el("blockquote", {}, el("cite", {}, "answer"), plain(entity_text))));

@@ -1,11 +1,11 @@
-// What is known of a new entity: statements about it, each picked from the graph and taken back by a button.
+// What is known about a new entity: statements, each picked from the graph and removed by a button.
 import { Combobox } from "./combobox.js";
 import { el, readable } from "./dom.js";
 
 const arrow = (relation, side) => (side === "head" ? `— ${readable(relation.name)}\u00a0→` : `←\u00a0${readable(relation.name)} —`);
 
 export class Facts {
-  // search is the combobox's; onChange() is told when a fact was added or taken back.
+  // search is the combobox's; onChange() is called when a fact is added or removed.
   constructor(list, select, input, options, search, onChange) {
     Object.assign(this, { list, select, onChange, relations: [], known: [] });
     this.combobox = new Combobox(input, el("p"), options, search, (other) => (this.#add(other), this.onChange()));
@@ -29,7 +29,7 @@ export class Facts {
       direction: side === "head" ? "out" : "in", id: other.id, name: other.name }));
   }
 
-  // What was typed and not picked counts where find(text), which gives a promise, knows whom it means.
+  // Add what was typed and not picked, if find(text), a promise, knows which entity that is.
   async settle(find) {
     const text = this.combobox.input.value.trim();
     if (text) this.#add(await find(text));
@@ -73,7 +73,7 @@ export class Facts {
   #show() {
     this.list.replaceChildren(...this.known.map((fact) =>
       el("li", {}, el("span", { class: "via" }, arrow(fact.relation, fact.side)), readable(fact.other.name),
-        el("button", { type: "button", "aria-label": `Take back ${readable(fact.other.name)}`, onclick: () => this.#remove(fact) },
+        el("button", { type: "button", "aria-label": `Remove ${readable(fact.other.name)}`, onclick: () => this.#remove(fact) },
           "×"))));
   }
 }

@@ -1,0 +1,99 @@
+"""`satkgc propose` and `accept`: missing triples of a graph, and those of them that a person accepts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
+from satkgc.errors import SatkgcError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("propose")(propose)
+    app.command("accept")(accept)
+
+
+def propose(
+    run: RunArgument,
+    out: Annotated[Path, typer.Argument(help="The file to write: .tsv, .csv, .parquet or .nt.", show_default=False)],
+    n: Annotated[int, typer.Option("--n", "-n", help="How many triples.")] = 1000,
+    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; may be repeated.")] = None,
+    min_probability: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Only triples at least this likely.")
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Only above the probability that had this precision on validation questions."),
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Not this relation; may be repeated.")] = None,
+    typed: Annotated[
+        bool, typer.Option("--typed", help="Only entities that the graph already has at that end of the relation.")
+    ] = False,
+    second_answers: Annotated[
+        bool,
+        typer.Option("--second-answers", help="Also where a relation has one answer and an entity has it already."),
+    ] = False,
+    device: DeviceOption = "auto",
+) -> None:
+    """Propose the most likely triples that the graph does not hold, for all relations or some.
+
+    A relation that gives 95 % of its heads one tail, such as a date of birth, is assumed to have no second one, and
+    likewise for heads: only entities without an answer get one. --second-answers turns this off.
+
+    --typed keeps nonsense out, such as a place as somebody's teacher, but also entities that the relation never had:
+    check whether it suits your graph.
+
+    Probabilities are measured on questions that have a missing answer. Of all questions some have none, so fewer
+    proposals are right than the probabilities say; look at a sample before you trust a threshold.
+
+    A proposal that was stopped continues when the same command is run again.
+
+    [bold]Examples[/]
+
+      satkgc propose runs/demo missing.tsv --n 500
+
+      satkgc propose runs/demo missing.nt --relation hypernym --relation also_see --precision 0.6
+
+      satkgc propose runs/demo missing.csv --typed --exclude also_see
+    """
+    from satkgc.completion import Completer, check_proposals_file
+
+    check_proposals_file(out, n)
+    note_unfinished(run)
+    completer = Completer.load(run, device)
+    if precision is not None:
+        if not completer.calibrated:
+            raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
+        min_probability = max(min_probability or 0.0, completer.threshold(precision))
+    count = completer.propose(
+        out, n, relation or None, min_probability, second_answers=second_answers, exclude=exclude or (), typed=typed
+    )
+    typer.echo(f"{out}: {count:,} triples")
+
+
+def accept(
+    reviewed: Annotated[
+        Path, typer.Argument(help="The .tsv or .csv of `satkgc propose` after your review.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Argument(help="The file to write: .nt, .tsv, .csv or .parquet.", show_default=False)],
+    column: Annotated[str, typer.Option(help="The column that says yes.")] = "accept",
+) -> None:
+    """Write the proposals that a person accepted, as RDF (N-Triples) or a table.
+
+    The tables of `satkgc propose` have an empty column "accept". Open one in a spreadsheet, write yes (or x, 1, true)
+    where a triple is right, save it, and give it to this command.
+
+    [bold]Examples[/]
+
+      satkgc propose runs/demo missing.csv --n 200
+
+      satkgc accept missing.csv accepted.nt
+    """
+    from satkgc.completion import accept_proposals
+
+    accepted, total = accept_proposals(reviewed, out, column)
+    typer.echo(f"{out}: {accepted:,} of {total:,} triples")

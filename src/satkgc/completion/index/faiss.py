@@ -1,0 +1,177 @@
+"""Approximate search for millions of entities: faiss's inverted lists, with the recall measured when they are built."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from satkgc.arrays import Float32, Int32
+from satkgc.completion.index.exact import CPU, ExactIndex
+from satkgc.errors import SatkgcError
+from satkgc.files import atomic_write
+
+FEW = 100_000  # so many allowed entities are searched exactly: the lists would hold too few of them
+SPARE = 256  # excluded entities up to which it is cheaper to fetch more and drop them
+RECALL = 0.97  # a little over 0.95, since it is tuned on a sample
+ROWS = 1 << 16  # added to the lists at once
+
+
+class FaissIndex:
+    """IVF-Flat: vectors grouped around centroids, of which the nearest few groups are read for a query."""
+
+    excludes: ClassVar[bool] = True
+
+    def __init__(self, exact: ExactIndex, lists: Any, recall: float = 0.0) -> None:
+        self.exact = exact  # all vectors, in memory-mapped form
+        self.lists = lists  # faiss.IndexIVFFlat
+        self.recall = recall  # recall@10 against exact search, on the sample it was built with
+        self._busy = threading.Lock()  # faiss may not add while it searches; a search uses all cores anyway
+
+    @classmethod
+    def build(cls, folder: Path, vectors: Path, sample: Callable[[], Float32], device: torch.device) -> FaissIndex:
+        """Group the vectors and keep both; the sample's queries say how many groups have to be read."""
+        _faiss()  # or it is told before the file is moved, and what was encoded is not lost
+        index = cls.train(ExactIndex.build(folder, vectors, sample, CPU), sample())
+        index.save(folder)
+        return index
+
+    @classmethod
+    def train(cls, exact: ExactIndex, queries: Float32, recall: float = RECALL) -> FaissIndex:
+        """Group the vectors, then probe as few groups as give this recall@10 on the queries."""
+        faiss = _faiss()
+        count, dim = len(exact), queries.shape[1]
+        groups = int(np.clip(4 * np.sqrt(count), 1, max(1, count // 39)))  # faiss asks for 39 points a centroid
+        quantizer = faiss.IndexFlatIP(dim)
+        lists = faiss.IndexIVFFlat(quantizer, dim, groups, faiss.METRIC_INNER_PRODUCT)
+        lists.cp.niter = 8
+        lists.cp.spherical = True  # the vectors have length 1
+        take = min(count, 64 * groups)
+        rng = np.random.default_rng(0)
+        lists.train(exact.fetch(np.sort(rng.choice(count, take, replace=False)).astype(np.int32)))
+        for ids in _ranges(count):
+            lists.add(np.ascontiguousarray(exact.fetch(ids)))
+        index = cls(exact, lists)
+        index._tune(queries, recall)
+        return index
+
+    @classmethod
+    def open(cls, folder: Path, device: torch.device) -> FaissIndex:
+        """Open what `save` wrote."""
+        faiss = _faiss()
+        facts = json.loads((folder / "faiss.json").read_text())
+        lists = faiss.read_index(str(folder / "faiss.index"))
+        lists.nprobe = facts["probes"]
+        return cls(ExactIndex.open(folder, CPU), lists, facts["recall@10"])
+
+    def save(self, folder: Path) -> None:
+        """Write the lists, and beside them the probes and the recall they give."""
+        with atomic_write(folder / "faiss.index") as part:
+            _faiss().write_index(self.lists, str(part))
+        facts = {"lists": self.lists.nlist, "probes": self.lists.nprobe, "recall@10": self.recall}
+        with atomic_write(folder / "faiss.json") as part:
+            part.write_text(json.dumps(facts, indent=2) + "\n")
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """How much of the ten nearest it finds."""
+        return {"recall@10": self.recall}
+
+    def __len__(self) -> int:
+        return len(self.exact)
+
+    def add(self, ids: Int32, vectors: Float32) -> None:
+        """Take in vectors under new ids."""
+        with self._busy:
+            self.exact.add(ids, vectors)
+            self.lists.add_with_ids(np.ascontiguousarray(vectors, np.float32), np.asarray(ids, np.int64))
+
+    def fetch(self, ids: Int32) -> Float32:
+        """The vectors of some ids, in their order.  # (n, dim)"""
+        return self.exact.fetch(ids)
+
+    def search(
+        self,
+        queries: Float32,
+        k: int,
+        allow: Int32 | None = None,
+        exclude: Sequence[Int32] | None = None,
+    ) -> tuple[Float32, Int32]:
+        """See `Index.search`; it may miss some of the nearest, as often as `recall` says."""
+        if allow is not None and len(allow) <= FEW:
+            return self.exact.search(queries, k, allow, exclude)
+        scores = np.full((len(queries), k), -np.inf, np.float32)
+        ids = np.full((len(queries), k), -1, np.int32)
+        sizes = np.array([len(one) for one in exclude] if exclude else [0] * len(queries), np.int64)
+        usual = np.flatnonzero(sizes <= SPARE)
+        spare = int(sizes[usual].max(initial=0))
+        for rows, extra in [(usual, spare), *((np.array([q]), 0) for q in np.flatnonzero(sizes > SPARE))]:
+            if not len(rows):
+                continue
+            drop = [exclude[q] for q in rows] if exclude else None
+            near, places = self._probe(queries[rows], k + extra, allow, None if extra or not drop else drop)
+            if extra and drop:
+                for i, out in enumerate(drop):
+                    keep = ~np.isin(places[i], out)
+                    size = min(k, int(keep.sum()))
+                    scores[rows[i], :size], ids[rows[i], :size] = near[i, keep][:size], places[i, keep][:size]
+            else:
+                scores[rows], ids[rows] = near, places
+        return scores, ids
+
+    def _probe(
+        self, queries: Float32, k: int, allow: Int32 | None, exclude: Sequence[Int32] | None
+    ) -> tuple[Float32, Int32]:
+        faiss = _faiss()
+        selector = None
+        if exclude is not None and len(exclude[0]):  # one query, many exclusions
+            selector = faiss.IDSelectorNot(faiss.IDSelectorBatch(exclude[0].astype(np.int64)))
+        if allow is not None:
+            bits = np.zeros(int(allow.max(initial=0)) + 1, bool)
+            bits[allow] = True
+            inside = faiss.IDSelectorBitmap(np.packbits(bits, bitorder="little"))
+            selector = inside if selector is None else faiss.IDSelectorAnd(inside, selector)
+        parameters = faiss.SearchParametersIVF(nprobe=self.lists.nprobe, sel=selector)
+        with self._busy:
+            scores, ids = self.lists.search(np.ascontiguousarray(queries, np.float32), k, params=parameters)
+        return np.where(ids < 0, -np.inf, scores).astype(np.float32), ids.astype(np.int32)
+
+    def _tune(self, queries: Float32, recall: float) -> None:
+        """The fewest probes that give this recall@10 on the queries, by bisection."""
+        _, truth = self.exact.search(queries, 10)
+        low, high = 0, 1
+        while (best := self._recall(queries, truth, high)) < recall and high < self.lists.nlist:
+            low, high = high, min(2 * high, self.lists.nlist)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (finer := self._recall(queries, truth, middle)) >= recall:
+                high, best = middle, finer
+            else:
+                low = middle
+        self.lists.nprobe, self.recall = high, best
+
+    def _recall(self, queries: Float32, truth: Int32, probes: int) -> float:
+        self.lists.nprobe = probes
+        _, near = self._probe(queries, truth.shape[1], None, None)
+        hits = sum(len(np.intersect1d(a[a >= 0], b)) for a, b in zip(truth, near, strict=True))
+        return hits / int((truth >= 0).sum())
+
+
+def _ranges(count: int) -> Iterator[Int32]:
+    for start in range(0, count, ROWS):
+        yield np.arange(start, min(start + ROWS, count), dtype=np.int32)
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError as missing:
+        raise SatkgcError(
+            "faiss is not installed", remedy="pip install 'satkgc[faiss]', or use the exact index"
+        ) from missing
+    return faiss

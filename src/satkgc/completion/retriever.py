@@ -1,0 +1,200 @@
+"""The best candidates of questions: from the index for a model that has vectors, from all scores for any other."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from satkgc.arrays import Float32, Int32
+from satkgc.completion.index import Index, TopK
+from satkgc.completion.names import EntityOrText
+from satkgc.errors import SatkgcError
+from satkgc.models import Model, Questions, VectorModel
+
+SCORES = 1 << 25  # scores of a model without vectors that are held at once: 128 MiB
+COSINE_SPREAD = 0.1  # about the standard deviation of cosines of a question's best candidates
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedQuestions:
+    """Questions, with their vectors where the model has vectors: encoded once, searched several times."""
+
+    questions: Questions
+    vectors: Float32 | None = None  # (Q, dim)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def select(self, rows: Any) -> EncodedQuestions:
+        """Some of them."""
+        return EncodedQuestions(self.questions.select(rows), None if self.vectors is None else self.vectors[rows])
+
+
+class Retriever(ABC):
+    """Candidates and scores of questions. Candidates are the graph's entities and those that were added."""
+
+    model: Model
+
+    def __init__(self) -> None:
+        self._encoding = threading.Lock()  # one forward pass at a time: two would only share the cores
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many candidates there are."""
+
+    @abstractmethod
+    def encode(self, questions: Questions, progress: bool = False) -> EncodedQuestions:
+        """What the other methods take."""
+
+    @abstractmethod
+    def search(
+        self, questions: EncodedQuestions, k: int, allow: Int32 | None = None, exclude: Sequence[Int32] | None = None
+    ) -> tuple[Float32, Int32]:
+        """Scores and ids (Q, k), best first, equal scores by lower id; -inf and -1 fill a short row.
+
+        `allow` holds for all questions, `exclude` has an array for each; both ascend.
+        """
+
+    @abstractmethod
+    def score(self, questions: EncodedQuestions, candidates: Int32) -> Float32:
+        """Scores of one candidate (Q,) for each question.  # (Q,)"""
+
+    @abstractmethod
+    def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
+        """Scores of the same candidate for all questions.  # (Q,)"""
+
+    @abstractmethod
+    def calibration_scale(self, scores: Float32) -> float:
+        """By what to multiply scores such as these before calibration, which expects the spread of cosines."""
+
+
+class IndexRetriever(Retriever):
+    """Of a model with vectors: inner products, through an index that may live elsewhere."""
+
+    def __init__(self, model: VectorModel, index: Index) -> None:
+        super().__init__()
+        self.model: VectorModel = model
+        self.index = index
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def encode(self, questions: Questions, progress: bool = False) -> EncodedQuestions:
+        """Vectors of all questions, those about the graph's entities and those about new text together."""
+        if not len(questions):
+            return EncodedQuestions(questions, np.empty((0, self.model.dim), np.float32))
+        with self._encoding:
+            return EncodedQuestions(questions, self.model.encode_questions(questions, progress=progress))
+
+    def search(
+        self, questions: EncodedQuestions, k: int, allow: Int32 | None = None, exclude: Sequence[Int32] | None = None
+    ) -> tuple[Float32, Int32]:
+        """By the index."""
+        assert questions.vectors is not None
+        return self.nearest(questions.vectors, k, allow, exclude)
+
+    def nearest(
+        self, vectors: Float32, k: int, allow: Int32 | None = None, exclude: Sequence[Int32] | None = None
+    ) -> tuple[Float32, Int32]:
+        """The entities nearest to some vectors, as `search` has them."""
+        if exclude is None or self.index.excludes:
+            scores, ids = self.index.search(vectors, k, allow, exclude)
+        else:
+            scores, ids = self.index.search(vectors, k + max(map(len, exclude), default=0), allow)
+            scores, ids = scores.copy(), ids.copy()
+            for row, out in enumerate(exclude):
+                dropped = np.isin(ids[row], out)
+                scores[row, dropped], ids[row, dropped] = -np.inf, -1
+        order = np.lexsort((ids, -scores), axis=1)[:, :k]  # an index promises no order of equal scores
+        return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+
+    def score(self, questions: EncodedQuestions, candidates: Int32) -> Float32:
+        """Inner products with the index's vectors."""
+        assert questions.vectors is not None
+        return np.einsum("qd,qd->q", questions.vectors, self.index.fetch(candidates))
+
+    def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
+        """Inner products with one vector."""
+        assert questions.vectors is not None
+        return questions.vectors @ self.entity_vector(candidate)
+
+    def entity_vector(self, entity: EntityOrText) -> Float32:
+        """From the index, or encoded.  # (dim,)"""
+        if isinstance(entity, int):
+            return self.index.fetch(np.array([entity], np.int32))[0]
+        with self._encoding:
+            return self.model.encode_entities(np.array([self.model.kg.num_entities], np.int32), [entity])[0]
+
+    def calibration_scale(self, scores: Float32) -> float:
+        """They are cosines."""
+        return 1.0
+
+
+class ScoreRetriever(Retriever):
+    """Of any other model: all entities are scored, block by block, and the best are kept."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def __len__(self) -> int:
+        return self.model.kg.num_entities
+
+    def encode(self, questions: Questions, progress: bool = False) -> EncodedQuestions:
+        """There is nothing to encode ahead of scoring."""
+        return EncodedQuestions(questions)
+
+    def search(
+        self, questions: EncodedQuestions, k: int, allow: Int32 | None = None, exclude: Sequence[Int32] | None = None
+    ) -> tuple[Float32, Int32]:
+        """By scores of all entities, or of the allowed ones."""
+        best = TopK(len(questions), k, exclude)
+        candidates = np.arange(len(self), dtype=np.int32) if allow is None else np.asarray(allow, np.int32)
+        step = max(1, SCORES // max(1, len(candidates)))
+        for start in range(0, len(questions), step):
+            block = questions.questions.select(slice(start, start + step))
+            if not len(candidates):
+                break
+            own = None if allow is None else np.tile(candidates, (len(block), 1))
+            best.offer(self._scores(block, own), candidates, start)
+        return best.result()
+
+    def score(self, questions: EncodedQuestions, candidates: Int32) -> Float32:
+        """By the model."""
+        return self._scores(questions.questions, np.asarray(candidates, np.int32)[:, None])[:, 0]
+
+    def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
+        """By the model; new text is one more of the questions' own."""
+        asked, new = questions.questions, tuple(questions.questions.new)
+        if not isinstance(candidate, int):
+            asked = Questions(asked.entities, asked.relations, (*new, candidate))
+            candidate = self.model.kg.num_entities + len(new)
+        return self._scores(asked, np.full((len(asked), 1), candidate, np.int32))[:, 0]
+
+    def calibration_scale(self, scores: Float32) -> float:
+        """By their standard deviation."""
+        spread = float(np.std(scores[np.isfinite(scores)], dtype=np.float64)) if np.isfinite(scores).any() else 0.0
+        return COSINE_SPREAD / spread if spread else 1.0
+
+    def _scores(self, questions: Questions, candidates: Int32 | None) -> Float32:
+        if not len(questions):
+            return np.empty((0, len(self) if candidates is None else candidates.shape[1]), np.float32)
+        with self._encoding, torch.inference_mode():
+            scores: Float32 = self.model.score(questions, candidates).float().cpu().numpy()
+        if np.isnan(scores).any():
+            raise SatkgcError(f"{type(self.model).__name__} gave NaN as a score", remedy="train it again")
+        return scores
+
+
+def make_retriever(model: Model, index: Index | None) -> Retriever:
+    """The retriever of a model: with an index where it has vectors."""
+    if index is None:
+        return ScoreRetriever(model)
+    assert isinstance(model, VectorModel)
+    return IndexRetriever(model, index)
