@@ -1,4 +1,4 @@
-"""What every model keeps to, whatever its kind. A new kind is added to MODELS, and at its smallest to model_kinds.py."""
+"""What every model keeps to, whatever its kind. A new one is added to MODELS, and at its smallest to model_kinds.py."""
 
 from __future__ import annotations
 
