@@ -158,6 +158,38 @@ def test_overrides_are_read_by_the_type_of_their_setting():
         build(House, parse(House, {"kitchen.oven.degrees": "2x"}, ALIASES), aliases=ALIASES)
 
 
+class Hob(Settings):
+    section: ClassVar[str] = "stove"
+    kind: Literal["hob"] = "hob"
+    rings: int = 4
+
+
+class Grill(Settings):
+    section: ClassVar[str] = "stove"
+    kind: Literal["grill"] = "grill"
+    coal: bool = True
+
+
+class Camp(Settings):
+    stove: Hob | Grill = Field(default=Hob(), discriminator="kind")
+
+
+def test_a_table_may_be_one_of_several_kinds():
+    assert set(names_of(Camp)) == {"stove.kind", "stove.rings", "stove.coal"}
+    tree = parse(Camp, {"stove.kind": "grill", "stove.coal": "false"}, {})
+    assert build(Camp, tree, aliases={}).stove == Grill(coal=False)
+    for stove, message in [
+        ({"kind": "fire"}, "stove.kind is 'fire'; it takes one of hob, grill"),
+        ({"rings": 3}, "stove.kind is None; it takes one of hob, grill"),
+        ({"kind": "grill", "rings": 3}, "unknown setting stove.rings"),
+        ({"kind": "hob", "rings": "x"}, "stove.rings is 'x'; it takes a whole number"),
+        (3, "stove is 3; it takes a table of settings"),
+    ]:
+        with pytest.raises(SatkgcError) as refusal:
+            build(Camp, {"stove": stove}, aliases={})
+        assert str(refusal.value).split("; `")[0] == message
+
+
 def test_trees():
     assert merge({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 5}, "d": {"e": 1}}) == {
         "a": {"b": 5, "c": 2},

@@ -65,7 +65,7 @@ def names_of(kind: type[Settings], prefix: str = "") -> dict[str, Any]:
     """Every setting by its dotted name, with its annotation."""
     names: dict[str, Any] = {}
     for name, field in kind.model_fields.items():
-        tables = [option for option in _options(field.annotation) if _is_settings(option)]
+        tables = _tables(kind, name)
         for table in tables:
             names |= names_of(table, f"{prefix}{name}.")
         if not tables:
@@ -119,22 +119,25 @@ def unknown_setting(name: str, known: Iterable[str], aliases: Mapping[str, str],
 
 def _refusal(kind: type[Settings], error: ErrorDetails) -> SatkgcError:
     """A pydantic error as one line: the setting, its value, and what it takes."""
-    if not error[
-        "loc"
-    ]:  # a validator of the whole, whose message says what is wrong and, after a semicolon, what to do
+    if not error["loc"]:  # a validator of the whole: its message says what is wrong and, after a semicolon, what to do
         what, _, remedy = error["msg"].removeprefix("Value error, ").partition("; ")
         return SatkgcError(what, remedy=remedy or None)
     field = str(error["loc"][0])
     name = f"{kind.section}.{field}" if kind.section else field
     if error["type"] == "extra_forbidden":
         return unknown_setting(name, names_of(kind, f"{kind.section}." if kind.section else ""), {})
-    what = f"{name} is {error['input']!r}"
+    value = error["input"]
+    if error["type"].startswith("union_tag") and isinstance(value, Mapping):  # which of several tables it is
+        tag = str(error["ctx"]["discriminator"]).strip("'")
+        kinds = [str(get_args(option.model_fields[tag].annotation)[0]) for option in _tables(kind, field)]
+        return SatkgcError(f"{name}.{tag} is {value.get(tag)!r}", remedy=f"it takes one of {', '.join(kinds)}")
+    what = f"{name} is {value!r}"
     if error["type"] == "value_error":
         return SatkgcError(what, remedy=error["msg"].removeprefix("Value error, "))
     limits = _limits(kind.model_fields[field].metadata)
     if error["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return SatkgcError(what, remedy=f"set it to {limits}")
-    expected = " or ".join(_describe(option) for option in _options(kind.model_fields[field].annotation))
+    expected = " or ".join(dict.fromkeys(_describe(option) for option in _options(kind.model_fields[field].annotation)))
     return SatkgcError(what, remedy=f"it takes {expected}{f', {limits}' if limits else ''}")
 
 
@@ -159,8 +162,10 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
 
 
-def _is_settings(option: Any) -> bool:
-    return isinstance(option, type) and issubclass(option, Settings)
+def _tables(kind: type[Settings], field: str) -> list[type[Settings]]:
+    """The settings classes that a field may hold."""
+    options = _options(kind.model_fields[field].annotation)
+    return [option for option in options if isinstance(option, type) and issubclass(option, Settings)]
 
 
 def _read(text: str, annotation: Any) -> Any:
