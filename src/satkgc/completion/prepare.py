@@ -74,7 +74,7 @@ def index_checksum(run: Path) -> str:
 def load_model(run: RunFolder, device: str) -> Model:
     """A run's model, with the tokens that `prepare` kept of its texts."""
     config, file = run.config.model, run.folder / "index" / TOKENS
-    if config.kind != "text" or not is_prepared(run.folder) or not file.exists():
+    if config.kind != "text" or not is_prepared(run.folder) or not file.exists() or not (run.folder / "model").is_dir():
         return run.model(device)
     try:
         tokens = Tokens.open(file)
