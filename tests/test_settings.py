@@ -163,5 +163,8 @@ def test_trees():
         "a": {"b": 5, "c": 2},
         "d": {"e": 1},
     }
+    below = {"a": {"kind": "x", "c": 2}}
+    assert merge(below, {"a": {"kind": "x", "b": 1}}) == {"a": {"kind": "x", "c": 2, "b": 1}}
+    assert merge(below, {"a": {"kind": "y", "b": 1}}) == {"a": {"kind": "y", "b": 1}}  # x's settings are not y's
     assert flatten({"a": {"b": {"c": 1}}, "d": 2}) == {"a.b.c": 1, "d": 2}
     assert set(flatten(House().model_dump())) == set(names_of(House))

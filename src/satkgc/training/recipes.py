@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
+from satkgc.sampling import SamplingConfig
 from satkgc.settings import Tree, build, merge, parse
 from satkgc.training.config import ALIASES, Config
 
@@ -62,7 +63,7 @@ def make_config(
     chain = _chain(recipe)
     trees: list[Tree] = [part.tree for part in reversed(chain)]
     tree = merge(reduce(_over, trees), {"recipe": recipe})
-    applied, laid = _graph_settings(chain, benchmark, triples, overrides)
+    applied, laid = _graph_settings(chain, tree, benchmark, triples, overrides)
     if applied is not None:
         tree = merge(_over(_over(tree, laid), _user_tree(chain)), {"applied": applied})
     return build(Config, _over(tree, parse(Config, overrides, ALIASES, tree)), aliases=ALIASES)
@@ -79,7 +80,7 @@ def _user_tree(chain: list[_Recipe]) -> Tree:
 
 
 def _graph_settings(
-    chain: list[_Recipe], benchmark: str | None, triples: int | None, overrides: Mapping[str, Any]
+    chain: list[_Recipe], plain: Tree, benchmark: str | None, triples: int | None, overrides: Mapping[str, Any]
 ) -> tuple[str | None, Tree]:
     """The settings of the whole chain for one graph, the nearest recipe's over those that it extends.
 
@@ -101,9 +102,11 @@ def _graph_settings(
     backbones += [part.tree.get("model", {}).get("encoder", {}).get("backbone") for part in chain]
     if next(filter(None, backbones), "minilm") != "minilm":
         training.pop("learning_rate", None)  # it is MiniLM's: a larger backbone wants a lower one
-    sampling["batch_size"] = min(sampling["batch_size"], 2 * triples)  # what the graph can fill
-    epochs = math.ceil(LEAST_STEPS / max(1, triples // sampling["batch_size"]))
-    training["epochs"] = max(training["epochs"], float(epochs))
+    size = merge(plain.get("sampling", {}), sampling).get("batch_size", SamplingConfig().batch_size)
+    sampling["batch_size"] = min(size, 2 * triples)  # what the graph can fill
+    if "epochs" in training:
+        epochs = math.ceil(LEAST_STEPS / max(1, triples // sampling["batch_size"]))
+        training["epochs"] = max(training["epochs"], float(epochs))
     return "small", {**tree, "sampling": sampling, "training": training}
 
 

@@ -220,7 +220,7 @@ def _resumed_config(
         benchmark = None if old.config.applied == "small" else old.config.applied
         now = make_config(recipe, benchmark=benchmark, triples=len(old.kg.train))
         written = {name: value for name, value in flatten(now.model_dump()).items() if name in own}
-    new = _overridden(config or old.config, {**written, **overrides})
+    new = _overridden(_overridden(config or old.config, written), overrides)
     after, changed = flatten(new.model_dump()), []
     for name, value in before.items():
         if name in after and after[name] == value:
