@@ -71,7 +71,7 @@ def names_of(kind: type[Settings], prefix: str = "", tree: Mapping[str, Any] = E
     """Every setting by its dotted name, with its annotation; where there are several kinds, of those in the tree."""
     names: dict[str, Any] = {}
     for name, field in kind.model_fields.items():
-        tables = [option for option in _options(field.annotation) if _is_settings(option)]
+        tables = _tables(kind, name)
         values = values if isinstance(values := tree.get(name), Mapping) else EMPTY
         for table in tables:
             names |= names_of(table.variant(values), f"{prefix}{name}.", values)
@@ -140,9 +140,7 @@ def unknown_setting(name: str, known: Iterable[str], aliases: Mapping[str, str])
 
 def _refusal(kind: type[Settings], error: ErrorDetails) -> SatkgcError:
     """A pydantic error as one line: the setting, its value, and what it takes."""
-    if not error[
-        "loc"
-    ]:  # a validator of the whole, whose message says what is wrong and, after a semicolon, what to do
+    if not error["loc"]:  # a validator of the whole: its message says what is wrong and, after a semicolon, what to do
         what, _, remedy = error["msg"].removeprefix("Value error, ").partition("; ")
         return SatkgcError(what, remedy=remedy or None)
     field = str(error["loc"][0])
@@ -155,7 +153,7 @@ def _refusal(kind: type[Settings], error: ErrorDetails) -> SatkgcError:
     limits = _limits(kind.model_fields[field].metadata)
     if error["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return SatkgcError(what, remedy=f"set it to {limits}")
-    expected = " or ".join(_describe(option) for option in _options(kind.model_fields[field].annotation))
+    expected = " or ".join(dict.fromkeys(_describe(option) for option in _options(kind.model_fields[field].annotation)))
     return SatkgcError(what, remedy=f"it takes {expected}{f', {limits}' if limits else ''}")
 
 
@@ -180,8 +178,10 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
 
 
-def _is_settings(option: Any) -> bool:
-    return isinstance(option, type) and issubclass(option, Settings)
+def _tables(kind: type[Settings], field: str) -> list[type[Settings]]:
+    """The settings classes that a field may hold."""
+    options = _options(kind.model_fields[field].annotation)
+    return [option for option in options if isinstance(option, type) and issubclass(option, Settings)]
 
 
 def _read(text: str, annotation: Any) -> Any:

@@ -74,7 +74,8 @@ def index_checksum(run: Path) -> str:
 def load_model(run: RunFolder, device: str) -> Model:
     """A run's model, with the tokens that `prepare` kept of its texts."""
     config, file = run.config.model, run.folder / "index" / TOKENS
-    if not isinstance(config, TextModelConfig) or not is_prepared(run.folder) or not file.exists():
+    kept = is_prepared(run.folder) and file.exists() and (run.folder / "model").is_dir()
+    if not isinstance(config, TextModelConfig) or not kept:
         return run.model(device)
     try:
         tokens = Tokens.open(file)

@@ -34,7 +34,10 @@ class Index(Protocol):
 
     @classmethod
     def open(cls, folder: Path, device: torch.device) -> Self:
-        """Open what `build` made. OSError, ValueError, KeyError or RuntimeError say that it is damaged."""
+        """Open what `build` made, without what was added since.
+
+        OSError, ValueError, KeyError or RuntimeError say that it is damaged.
+        """
         ...
 
     @property
@@ -57,7 +60,7 @@ class Index(Protocol):
         ...
 
     def add(self, ids: Int32, vectors: Float32) -> None:
-        """Take in vectors under ids that are not there yet; it need not keep them beyond this process."""
+        """Take in vectors under ids that are not there yet, for this process only."""
         ...
 
     def __len__(self) -> int: ...
