@@ -200,7 +200,8 @@ def _described(config: Config, custom: Mapping[str, str]) -> str:
 
 
 def _overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
-    return build(Config, merge(config.model_dump(), parse(Config, overrides, ALIASES)), aliases=ALIASES)
+    below = config.model_dump()
+    return build(Config, merge(below, parse(Config, overrides, ALIASES, below)), aliases=ALIASES)
 
 
 def _resumed_config(
@@ -219,14 +220,15 @@ def _resumed_config(
         benchmark = None if old.config.applied == "small" else old.config.applied
         now = make_config(recipe, benchmark=benchmark, triples=len(old.kg.train))
         written = {name: value for name, value in flatten(now.model_dump()).items() if name in own}
-    new = _overridden(config or old.config, {**written, **overrides})
+    new = _overridden(_overridden(config or old.config, written), overrides)
     after, changed = flatten(new.model_dump()), []
     for name, value in before.items():
-        if after[name] == value:
+        if name in after and after[name] == value:
             continue
-        if name not in EXECUTION:
+        if name not in EXECUTION | old.config.model.execution:
+            value_now = f"is {after[name]} now" if name in after else "is not set now"
             raise SatkgcError(
-                f"{name} was {value} when this run was started, and is {after[name]} now",
+                f"{name} was {value} when this run was started, and {value_now}",
                 where=old.folder,
                 remedy="leave it as it was, or choose another --out",
             )
