@@ -91,18 +91,31 @@ def gradients_of(model):
     return gradients
 
 
-def one_process(rank, world, address, backbone, folder):
-    """What each process of the test below does: the same batch, the shared step, its own view of the result."""
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", f"file://{address}", rank=rank, world_size=world)
-    for kind in KINDS:
-        save_file(step_of(kind, backbone, Processes(rank, world)), f"{folder}/{kind}-{rank}.safetensors")
-    torch.distributed.destroy_process_group()
+# What two processes must compute as one does: a step of each kind without dropout, and one of the text model with it,
+# which is drawn by chunk and so the same however many processes share the chunks.
+STEPS = [*KINDS, CHUNKED := "text, in chunks"]
 
 
-def step_of(kind, backbone, processes):
-    """The loss and the gradients of a step without dropout."""
-    model, context = make(kind, backbone).eval(), StepContext(processes=processes)
+def step_of(name, backbone, processes):
+    """The loss and the gradients of a step."""
+    model = make("text" if name == CHUNKED else name, backbone).eval()
+    if name == CHUNKED:
+        encoder = model.config.encoder.replace(chunk_tokens=128)
+        model.train().config = model.config.replace(encoder=encoder)
+        model.towers.config = encoder
+    context = StepContext(processes=processes)
     model.prepare_training(context)
     metrics = model.backward(model.collate(draw(model)), context)
     return {"loss": metrics["loss"], **gradients_of(model)}
+
+
+def one_process(rank, world, address, backbone, folder):
+    """What each of several processes does: the same batches, shared steps, its own view of the results."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", f"file://{address}", rank=rank, world_size=world)
+    processes = Processes(rank, world)
+    for name in STEPS:
+        save_file(step_of(name, backbone, processes), f"{folder}/{name}-{rank}.safetensors")
+    assert processes.any(rank == 1)
+    assert not processes.any(False)
+    torch.distributed.destroy_process_group()

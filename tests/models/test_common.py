@@ -9,7 +9,7 @@ import torch.multiprocessing as mp
 from safetensors.torch import load_file
 
 import satkgc
-from model_kinds import KG, KINDS, SMALL, draw, gradients_of, make, one_process, step_of
+from model_kinds import KG, KINDS, SMALL, STEPS, draw, gradients_of, make, one_process, step_of
 from satkgc.completion import NewEntity
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
@@ -190,10 +190,10 @@ def test_a_new_text_is_scored_by_what_reads_texts(kind, tiny_backbone):
 
 def test_two_processes_compute_what_one_computes(tiny_backbone, tmp_path):
     mp.spawn(one_process, (2, str(tmp_path / "store"), tiny_backbone, tmp_path), nprocs=2)
-    for kind in KINDS:
-        expected = step_of(kind, tiny_backbone, Processes())
+    for name in STEPS:
+        expected = step_of(name, tiny_backbone, Processes())
         for rank in range(2):
-            assert_same(load_file(tmp_path / f"{kind}-{rank}.safetensors"), expected)
+            assert_same(load_file(tmp_path / f"{name}-{rank}.safetensors"), expected)
 
 
 def test_a_resumed_run_equals_one_that_was_not_stopped(registered, tiny_backbone, tmp_path):

@@ -16,11 +16,11 @@ def test_every_setting_has_a_row_with_its_default():
     assert TEXT.count("| `training.") == len(TrainingConfig().model_dump())
 
 
-def test_every_recipe_is_told():
+def test_every_recipe_is_named():
     for name in recipe_names():
         assert f"`{name}`" in TEXT, name
 
 
-def test_every_setting_that_may_change_is_told():
+def test_every_setting_that_may_change_is_named():
     for name in EXECUTION:
         assert f"`{name}`" in TEXT or f"`.{name.rsplit('.', 1)[1]}`" in TEXT, name
