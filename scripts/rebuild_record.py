@@ -80,7 +80,9 @@ def digest(run: Path) -> dict[str, object]:
     return {
         "loss": [record["loss"] for record in log if "loss" in record],
         "norm": [record["gradient_norm"] for record in log if "loss" in record],
-        "temperature": [record["tau"] if "tau" in record else record["metrics"]["temperature"] for record in log if "loss" in record],
+        "temperature": [
+            record["tau"] if "tau" in record else record["metrics"]["temperature"] for record in log if "loss" in record
+        ],
         "weights": total.hexdigest(),
         "ranks": hashlib.sha256(
             json.dumps(table.select(["head", "relation", "tail", "asked", "rank"]).to_pydict()).encode()
