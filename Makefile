@@ -44,7 +44,7 @@ results: setup
 	$(BIN)/python -m satkgc.analysis.tables
 
 api: setup
-	$(BIN)/pdoc --output-directory build/api satkgc
+	$(BIN)/python scripts/make_api.py build/api
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
