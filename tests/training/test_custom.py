@@ -200,3 +200,21 @@ def test_a_loss_need_not_learn_anything_itself_and_its_metrics_are_logged(settin
         assert [list(record["metrics"]) for record in run.log() if "loss" in record] == [names]
         assert not (run.folder / "model" / "loss.safetensors").exists()
         assert run.evaluate("valid").metrics()
+
+
+class ByRelation(nn.Module):
+    """A temperature for each relation, under the name that the package's loss has for its one."""
+
+    def __init__(self, config, kg):
+        super().__init__()
+        self.log_inverse_temperature = nn.Parameter(torch.full((2 * kg.num_relations,), 3.0))
+
+    def forward(self, queries, tails, batch):
+        logits = self.log_inverse_temperature[batch.relations].exp()[:, None] * (queries @ tails.T)
+        return nn.functional.cross_entropy(logits, torch.arange(len(logits)))
+
+
+def test_a_run_opens_whatever_the_parameters_of_its_loss_are(settings, tmp_path):
+    run = train(small_graph(), out=tmp_path / "run", overrides=settings, loss=ByRelation)
+    assert (run.folder / "model" / "loss.safetensors").exists()
+    assert run.evaluate("valid").metrics()

@@ -154,7 +154,9 @@ def _build(folder: Path, model: VectorModel, index: str, origin: dict[str, Any],
         queries = np.array(sample_queries(kg, kg.train, SAMPLE), np.int32).reshape(-1, 2)
         return model.encode_questions(Questions(queries[:, 0], queries[:, 1]))
 
-    return make_retriever(model, find_index(index).build(folder, file, sample, model.device))
+    built = find_index(index).build(folder, file, sample, model.device)
+    file.unlink(missing_ok=True)  # of an index that has not moved it
+    return make_retriever(model, built)
 
 
 def _write_calibration(run: Path, calibration: Calibration) -> None:

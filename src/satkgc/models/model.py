@@ -125,7 +125,7 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
-        """How well entities answer, higher is better, float32, without gradients.
+        """How well entities answer, higher is better, float32. Whoever calls it wants no gradients.
 
         Without candidates of all entities, (Q, E); else of each question's own, (Q, K).
         """

@@ -26,9 +26,10 @@ class Index(Protocol):
 
     @classmethod
     def build(cls, folder: Path, vectors: Path, sample: Callable[[], Float32], device: torch.device) -> Self:
-        """Make it of a .npy file (E, dim) of float32 rows of length one, which may be moved: row i is entity i.
+        """Make it of a .npy file (E, dim) of float32 rows of length one: row i is entity i.
 
-        What has to be there to `open` it goes into the folder. `sample` encodes typical questions, to tune by.
+        The file may be moved; it is removed afterwards if it was not. What has to be there to `open` it goes into the
+        folder, over what an earlier one left. `sample` encodes typical questions, to tune by.
         """
         ...
 
