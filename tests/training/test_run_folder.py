@@ -13,7 +13,7 @@ from filelock import FileLock
 from satkgc.errors import SatkgcError
 from satkgc.models import EncoderConfig, Questions, TextModel, TextModelConfig
 from satkgc.settings import flatten
-from satkgc.training import Config, RunFolder, make_config, run_folder
+from satkgc.training import Config, RunFolder, make_config, run_folder, train_or_stop
 from satkgc.training.run_folder import exclusive, replace_folder
 from tasks import small_graph
 
@@ -109,6 +109,21 @@ def test_a_model_of_format_1_opens(tiny_backbone, tmp_path):
     (run.folder / "model" / "towers.json").write_text("{}")  # settings, which are read from config.json now
     questions = Questions(kg.train[:5, 0], kg.train[:5, 1])
     assert torch.equal(RunFolder.load(run.folder).model("cpu").score(questions), model.eval().score(questions))
+
+
+def test_a_run_of_format_1_that_is_not_finished_is_not_gone_on_with(tmp_path):
+    kg = small_graph()
+    RunFolder.create(tmp_path, Config(), kg, "small")
+    write_format_1(tmp_path, FORMAT_1)
+    (tmp_path / "log.jsonl").write_text('{"step": 1}\n')
+    message = r"this run was begun by satkgc 0\.1\.0; finish it with that version, or choose another --out"
+    with pytest.raises(SatkgcError, match=message):
+        train_or_stop(kg, out=tmp_path, resume=True)
+    (tmp_path / "metrics.json").write_text('{"finished": true}')
+    train_or_stop(kg, out=tmp_path, resume=True, overrides={"training.workers": 2})
+    config = RunFolder.load(tmp_path).config  # written anew, in the format of now
+    assert json.loads((tmp_path / "config.json").read_text())["format"] == 2
+    assert (config.training.workers, config.model.text.neighbours_per_relation) == (2, 8)
 
 
 def test_a_run_of_another_version_is_refused(tmp_path):

@@ -26,7 +26,7 @@ from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Callback, Parts, run_loop
 from satkgc.training.recipes import make_config, recipe_names, user_settings
-from satkgc.training.run_folder import RunFolder, exclusive
+from satkgc.training.run_folder import FORMAT, RunFolder, exclusive
 from satkgc.training.state import State
 from satkgc.training.validation import Validation
 
@@ -68,6 +68,9 @@ def train_or_stop(
     if old is not None:
         if not resume:
             raise _taken(folder)
+        if old.about["format"] != FORMAT and not old.finished:
+            what = f"this run was begun by satkgc {old.about.get('version')}"
+            raise SatkgcError(what, where=folder, remedy="finish it with that version, or choose another --out")
         _refuse_other_graph(kg, source, old)
         custom.refuse_others(old)
         config, changed = _resumed_config(old, recipe, config, overrides or {})
