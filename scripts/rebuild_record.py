@@ -56,7 +56,7 @@ def settings(version: str, recipe: str) -> dict[str, object]:
 
 def record(version: str, out: Path) -> None:
     """Train, evaluate, and write what came of it."""
-    for recipe in RUNS:
+    for recipe in sys.argv[3:] or RUNS:
         run = out / recipe
         shutil.rmtree(run, ignore_errors=True)
         words = [f"--set={name}={value}" for name, value in settings(version, recipe).items()]
