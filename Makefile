@@ -34,7 +34,7 @@ unit: setup
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt torch
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e '.[test]'
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e '.[dev]'
 	.venv-lowest/bin/pytest -n 2
 
 demo: setup
@@ -44,7 +44,7 @@ results: setup
 	$(BIN)/python -m satkgc.analysis.tables
 
 api: setup
-	$(BIN)/pdoc --output-directory build/api satkgc
+	$(BIN)/python scripts/make_api.py build/api
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,7 +1,7 @@
 """How fast subgraphs and batches are drawn: on the benchmarks against networkx, and on graphs of growing size.
 
     python bench/sampling.py --json                    # WN18RR and FB15k-237, where SATKGC_DATA holds them
-    python bench/sampling.py --part scale --plot docs/sampling-scale.png    # 100 thousand to 20 million triples
+    python bench/sampling.py --part scale --plot docs/images/sampling-scale.png    # 100 thousand to 20 million triples
 
 The baseline is the walk written plainly over a networkx MultiGraph. Both sides run in this process on one core, from
 the same centres, until they have found the same number of distinct triples; `speedup` compares distinct triples a

@@ -10,11 +10,11 @@ import torch
 
 def sweep(device: torch.device, tokens: int = 131_072, dim: int = 768, heads: int = 12) -> dict[str, Any]:
     """Time them at the sizes of a large batch and print a table to stderr."""
-    found = {"matrix_products": products(device, tokens, dim), "attention_ms": attention(device, tokens, dim, heads)}
-    for name, figures in found.items():
+    results = {"matrix_products": products(device, tokens, dim), "attention_ms": attention(device, tokens, dim, heads)}
+    for name, figures in results.items():
         for key, value in figures.items():
             print(f"{name:18} {key:40} {value}", file=sys.stderr)
-    return found
+    return results
 
 
 def products(device: torch.device, tokens: int, dim: int) -> dict[str, Any]:
@@ -44,18 +44,18 @@ def attention(device: torch.device, tokens: int, dim: int, heads: int) -> dict[s
     grad = torch.randn(len(qkv), dim, device=device, dtype=torch.bfloat16)
     settings = (starts, bias, seed, heads, 64, 0.1)
     before = kernel.WARPS, kernel.STAGES, kernel.PROGRAMS
-    found = {}
+    results = {}
     for warps in (4, 8):
         for stages in (1, 2, 3):
             for programs in (1056, 4224):
                 kernel.WARPS, kernel.STAGES, kernel.PROGRAMS = warps, stages, programs
                 forward = _time(lambda: kernel.packed_attention(qkv, *settings))
                 backward = _time(lambda: kernel.packed_attention_backward(grad, qkv, *settings))
-                found[f"warps {warps} stages {stages} programs {programs}"] = (round(forward, 3), round(backward, 3))
+                results[f"warps {warps} stages {stages} programs {programs}"] = (round(forward, 3), round(backward, 3))
     kernel.WARPS, kernel.STAGES, kernel.PROGRAMS = before
     moved = 2 * qkv.numel() / 3 / 4.3e9  # bytes of one (T, dim) array over the memory's rate, in ms
-    found["memory floor, forward and backward"] = (round(4 * moved, 3), round(7 * moved, 3))
-    return found
+    results["memory floor, forward and backward"] = (round(4 * moved, 3), round(7 * moved, 3))
+    return results
 
 
 def _time(run: Any, repeats: int = 10) -> float:

@@ -56,7 +56,7 @@ def settings(version: str, recipe: str) -> dict[str, object]:
 
 def record(version: str, out: Path) -> None:
     """Train, evaluate, and write what came of it."""
-    for recipe in RUNS:
+    for recipe in sys.argv[3:] or RUNS:
         run = out / recipe
         shutil.rmtree(run, ignore_errors=True)
         words = [f"--set={name}={value}" for name, value in settings(version, recipe).items()]
@@ -80,7 +80,9 @@ def digest(run: Path) -> dict[str, object]:
     return {
         "loss": [record["loss"] for record in log if "loss" in record],
         "norm": [record["gradient_norm"] for record in log if "loss" in record],
-        "temperature": [record.get("tau", record.get("temperature")) for record in log if "loss" in record],
+        "temperature": [
+            record["tau"] if "tau" in record else record["metrics"]["temperature"] for record in log if "loss" in record
+        ],
         "weights": total.hexdigest(),
         "ranks": hashlib.sha256(
             json.dumps(table.select(["head", "relation", "tail", "asked", "rank"]).to_pydict()).encode()

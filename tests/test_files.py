@@ -20,7 +20,7 @@ from satkgc.training.log import draw_curves
 
 COUNTS = np.array([3, 2, 1])
 BARS = SimpleNamespace(groups=["1"], values=COUNTS[:1])
-VISITS = SimpleNamespace(triples=COUNTS, entities=COUNTS, degrees=COUNTS, distances=COUNTS)
+VISITS = SimpleNamespace(triples=COUNTS, entities=COUNTS, degrees=COUNTS, hops=COUNTS)
 WRITERS = {
     "curves.png": lambda file: draw_curves([{"step": 1, "loss": 2.0}], file),
     "visits.png": lambda file: plot_occurrences(file, {"rwr": VISITS}, "visits"),

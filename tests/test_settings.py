@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from satkgc.errors import SatkgcError
 from satkgc.settings import Settings, build, flatten, merge, names_of, parse
@@ -158,10 +158,64 @@ def test_overrides_are_read_by_the_type_of_their_setting():
         build(House, parse(House, {"kitchen.oven.degrees": "2x"}, ALIASES), aliases=ALIASES)
 
 
+class Stove(Settings):
+    section: ClassVar[str] = "stove"
+    kind: str = "hob"
+
+    @classmethod
+    def variant(cls, values):
+        kinds = {"hob": Hob, "grill": Grill}
+        if (kind := values.get("kind", "hob")) not in kinds:
+            raise SatkgcError(f"stove.kind is {kind!r}", remedy="it takes one of hob, grill")
+        return kinds[kind]
+
+
+class Hob(Stove):
+    kind: Literal["hob"] = "hob"
+    rings: int = 4
+
+
+class Grill(Stove):
+    kind: Literal["grill"] = "grill"
+    coal: bool = True
+
+
+class Camp(Settings):
+    stove: SerializeAsAny[Stove] = Hob()
+
+    @field_validator("stove", mode="before")
+    @classmethod
+    def _of_kind(cls, values):
+        return Stove.variant(values)(**values) if isinstance(values, dict) else values
+
+
+def test_a_table_may_be_one_of_several_kinds():
+    assert set(names_of(Camp)) == {"stove.kind", "stove.rings"}
+    assert set(names_of(Camp, tree={"stove": {"kind": "grill"}})) == {"stove.kind", "stove.coal"}
+    tree = parse(Camp, {"stove.coal": "false", "stove.kind": "grill"}, {})
+    assert build(Camp, tree, aliases={}).stove == Grill(coal=False)
+    assert parse(Camp, {"stove.coal": "false"}, {}, below=tree) == {"stove": {"coal": False}}
+    assert build(Camp, {"stove": {"rings": 3}}, aliases={}).model_dump() == {"stove": {"kind": "hob", "rings": 3}}
+    for stove, message in [
+        ({"kind": "fire"}, "stove.kind is 'fire'; it takes one of hob, grill"),
+        ({"kind": "grill", "rings": 3}, "unknown setting stove.rings"),
+        ({"kind": "hob", "rings": "x"}, "stove.rings is 'x'; it takes a whole number"),
+        (3, "stove is 3; it takes a table of settings"),
+    ]:
+        with pytest.raises(SatkgcError) as refusal:
+            build(Camp, {"stove": stove}, where="mine.toml", aliases={})
+        assert str(refusal.value).split("; `")[0] == f"mine.toml: {message}"
+    with pytest.raises(SatkgcError, match=r"unknown setting stove\.rings"):
+        parse(Camp, {"stove.rings": "3"}, {}, below=tree)
+
+
 def test_trees():
     assert merge({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 5}, "d": {"e": 1}}) == {
         "a": {"b": 5, "c": 2},
         "d": {"e": 1},
     }
+    below = {"a": {"kind": "x", "c": 2}}
+    assert merge(below, {"a": {"kind": "x", "b": 1}}) == {"a": {"kind": "x", "c": 2, "b": 1}}
+    assert merge(below, {"a": {"kind": "y", "b": 1}}) == {"a": {"kind": "y", "b": 1}}  # x's settings are not y's
     assert flatten({"a": {"b": {"c": 1}}, "d": 2}) == {"a.b.c": 1, "d": 2}
     assert set(flatten(House().model_dump())) == set(names_of(House))

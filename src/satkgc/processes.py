@@ -23,15 +23,15 @@ def find_device(name: str) -> torch.device:
     if name == "cuda":  # some of torch's calls want the number as well
         name = f"cuda:{os.environ.get('LOCAL_RANK', 0) if torch.cuda.device_count() > 1 else 0}"
     try:
-        found = torch.device(name)
+        device = torch.device(name)
     except RuntimeError as error:
         raise SatkgcError(f"unknown device {name!r}", remedy="set it to auto, cpu or cuda") from error
-    if found.type == "cuda" and not torch.cuda.is_available():
+    if device.type == "cuda" and not torch.cuda.is_available():
         raise SatkgcError(f"the device is {name!r}, and no GPU was found", remedy="set it to cpu")
-    if found.type == "cuda" and (found.index or 0) >= (count := torch.cuda.device_count()):
+    if device.type == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
         what = f"the device is {name!r}, and there {'is one GPU' if count == 1 else f'are {count} GPUs'}"
         raise SatkgcError(what, remedy="choose a lower number, or start fewer processes")
-    return found
+    return device
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Processes:
     @classmethod
     def join(cls, device: str) -> Processes:
         """Find this process's device and, under torchrun, the other processes."""
-        world, found = int(os.environ.get("WORLD_SIZE", 1)), find_device(device)
-        if found.type == "cuda":
-            torch.cuda.set_device(found)
+        world, chosen = int(os.environ.get("WORLD_SIZE", 1)), find_device(device)
+        if chosen.type == "cuda":
+            torch.cuda.set_device(chosen)
         if world > 1 and not dist.is_initialized():
             # Others wait while the first validates, which takes long on a large graph.
             wait = datetime.timedelta(hours=6)
-            dist.init_process_group("nccl" if found.type == "cuda" else "gloo", timeout=wait)
-        return cls(dist.get_rank() if world > 1 else 0, world, found)
+            dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=wait)
+        return cls(dist.get_rank() if world > 1 else 0, world, chosen)
 
     @property
     def first(self) -> bool:

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from satkgc.errors import SatkgcError
 
 Tree = dict[str, Any]  # settings as a recipe has them: tables within tables
+EMPTY: Mapping[str, Any] = types.MappingProxyType({})
 
 SIMILARITY = 0.75  # how much a name must look like a setting to be suggested
 
@@ -40,6 +41,11 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise _refusal(type(self), error.errors()[0]) from None
 
+    @classmethod
+    def variant(cls, values: Mapping[str, Any]) -> type[Settings]:
+        """The class that these values are for: this one, or, where there are several kinds, the one they name."""
+        return cls
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some settings changed, checked like a new one."""
         return type(self)(**{**dict(self), **changes})
@@ -51,49 +57,52 @@ Kind = TypeVar("Kind", bound=Settings)
 def build(kind: type[Kind], tree: Mapping[str, Any], *, where: object = None, aliases: Mapping[str, str]) -> Kind:
     """Make settings of plain values. An unknown name is answered with the one that may be meant: one that looks like
     it, or the one that `aliases` has for what other programs call it."""
-    known = names_of(kind)
-    for name in flatten(tree):
-        if name not in known and not any(setting.startswith(f"{name}.") for setting in known):
-            raise unknown_setting(name, known, aliases, where)
     try:
+        known = names_of(kind, tree=tree)
+        for name in flatten(tree):
+            if name not in known and not any(setting.startswith(f"{name}.") for setting in known):
+                raise unknown_setting(name, known, aliases)
         return kind(**tree)
     except SatkgcError as error:
         raise SatkgcError(error.what, where=where or error.where, remedy=error.remedy) from None
 
 
-def names_of(kind: type[Settings], prefix: str = "") -> dict[str, Any]:
-    """Every setting by its dotted name, with its annotation."""
+def names_of(kind: type[Settings], prefix: str = "", tree: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
+    """Every setting by its dotted name, with its annotation; where there are several kinds, of those in the tree."""
     names: dict[str, Any] = {}
     for name, field in kind.model_fields.items():
-        tables = [option for option in _options(field.annotation) if _is_settings(option)]
+        tables = _tables(kind, name)
+        values = values if isinstance(values := tree.get(name), Mapping) else EMPTY
         for table in tables:
-            names |= names_of(table, f"{prefix}{name}.")
+            names |= names_of(table.variant(values), f"{prefix}{name}.", values)
         if not tables:
             names[f"{prefix}{name}"] = field.annotation
     return names
 
 
-def parse(kind: type[Settings], overrides: Mapping[str, Any], aliases: Mapping[str, str]) -> Tree:
-    """Turn `{"a.b": "value"}` into `{"a": {"b": value}}`, reading text by the type of its setting."""
-    known = names_of(kind)
-    tree: Tree = {}
-    for name, value in overrides.items():
+def parse(
+    kind: type[Settings], overrides: Mapping[str, Any], aliases: Mapping[str, str], below: Mapping[str, Any] = EMPTY
+) -> Tree:
+    """Turn `{"a.b": "value"}` into `{"a": {"b": value}}`, reading text by the type of its setting.
+
+    `below` is the tree that they are to be merged over: it says which kinds there are settings of.
+    """
+    kinds = {name: value for name, value in overrides.items() if _leaf(name) == "kind"}
+    known = names_of(kind, tree=merge(below, _nest(kinds)))
+    for name in overrides:
         if name not in known:
             raise unknown_setting(name, known, aliases)
-        branch = tree
-        *path, last = name.split(".")
-        for part in path:
-            branch = branch.setdefault(part, {})
-        branch[last] = _read(value, known[name]) if isinstance(value, str) else value
-    return tree
+    return _nest({n: _read(value, known[n]) if isinstance(value, str) else value for n, value in overrides.items()})
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Both trees as one; where both set a value, the upper one counts."""
+    """Both trees as one; where both set a value, the upper one counts. A table of another kind replaces the lower one,
+    whose settings it does not have."""
     result = dict(below)
     for name, value in above.items():
-        old = result.get(name)
-        result[name] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        old: Any = result.get(name)
+        tables = isinstance(old, Mapping) and isinstance(value, Mapping)
+        result[name] = merge(old, value) if tables and value.get("kind", old.get("kind")) == old.get("kind") else value
     return result
 
 
@@ -105,7 +114,19 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return values
 
 
-def unknown_setting(name: str, known: Iterable[str], aliases: Mapping[str, str], where: object = None) -> SatkgcError:
+def _nest(values: Mapping[str, Any]) -> Tree:
+    """The reverse of `flatten`."""
+    tree: Tree = {}
+    for name, value in values.items():
+        branch = tree
+        *path, last = name.split(".")
+        for part in path:
+            branch = branch.setdefault(part, {})
+        branch[last] = value
+    return tree
+
+
+def unknown_setting(name: str, known: Iterable[str], aliases: Mapping[str, str]) -> SatkgcError:
     """Which of the known settings is meant, where that is plain: the last parts of the names are compared."""
     known = list(known)
     tables = {".".join(setting.split(".")[: i + 1]) for setting in known for i in range(setting.count("."))}
@@ -114,14 +135,12 @@ def unknown_setting(name: str, known: Iterable[str], aliases: Mapping[str, str],
     meant = [k for k in known if k == aliases.get(leaf)] or [k for k in [*known, *sorted(tables)] if _leaf(k) in near]
     best = difflib.get_close_matches(name, meant, n=1, cutoff=0)
     remedy = f"did you mean {best[0]}?" if best else "`satkgc train KG --show` lists them all"
-    return SatkgcError(f"unknown setting {name}", where=where, remedy=remedy)
+    return SatkgcError(f"unknown setting {name}", remedy=remedy)
 
 
 def _refusal(kind: type[Settings], error: ErrorDetails) -> SatkgcError:
     """A pydantic error as one line: the setting, its value, and what it takes."""
-    if not error[
-        "loc"
-    ]:  # a validator of the whole, whose message says what is wrong and, after a semicolon, what to do
+    if not error["loc"]:  # a validator of the whole: its message says what is wrong and, after a semicolon, what to do
         what, _, remedy = error["msg"].removeprefix("Value error, ").partition("; ")
         return SatkgcError(what, remedy=remedy or None)
     field = str(error["loc"][0])
@@ -134,7 +153,7 @@ def _refusal(kind: type[Settings], error: ErrorDetails) -> SatkgcError:
     limits = _limits(kind.model_fields[field].metadata)
     if error["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return SatkgcError(what, remedy=f"set it to {limits}")
-    expected = " or ".join(_describe(option) for option in _options(kind.model_fields[field].annotation))
+    expected = " or ".join(dict.fromkeys(_describe(option) for option in _options(kind.model_fields[field].annotation)))
     return SatkgcError(what, remedy=f"it takes {expected}{f', {limits}' if limits else ''}")
 
 
@@ -159,8 +178,10 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
 
 
-def _is_settings(option: Any) -> bool:
-    return isinstance(option, type) and issubclass(option, Settings)
+def _tables(kind: type[Settings], field: str) -> list[type[Settings]]:
+    """The settings classes that a field may hold."""
+    options = _options(kind.model_fields[field].annotation)
+    return [option for option in options if isinstance(option, type) and issubclass(option, Settings)]
 
 
 def _read(text: str, annotation: Any) -> Any:

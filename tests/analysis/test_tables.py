@@ -22,7 +22,7 @@ def line_with(text, *parts):
 
 def test_without_results_every_row_says_so_and_shows_the_paper_s():
     page = results_page({})
-    assert f"{NOT_YET} |  | – / 0.694 | – / 0.626 | – / 0.743 | – / 0.833 |" in line_with(
+    assert f"{NOT_YET} |  |  | – / 0.694 | – / 0.626 | – / 0.743 | – / 0.833 |" in line_with(
         page, "WN18RR", "| SATKGC |", "all-mpnet-base-v2", NOT_YET
     )
     assert f"WN18RR, minilm: {NOT_YET}." in page
@@ -32,7 +32,7 @@ def test_our_figure_stands_beside_the_paper_s():
     results = {"wn18rr-satkgc": result("wn18rr-satkgc", 0.7)}
     for text in (results_page(results), readme_block(results)):
         line = line_with(text, "WN18RR", "| SATKGC |", "all entities")
-        assert "| 10 | 0.700 / 0.694 | 0.650 / 0.626 |" in line
+        assert "| 10 | 3, NVIDIA H200 | 0.700 / 0.694 | 0.650 / 0.626 |" in line
     assert NOT_YET in results_page(results)
     assert NOT_YET not in readme_block(results)
     provenance = line_with(results_page(results), "`wn18rr-satkgc`")
@@ -65,7 +65,7 @@ def test_seeds_are_averaged_and_their_spread_is_shown():
 def test_seeds_of_a_method_that_stands_alone_are_averaged_too():
     results = {name: result(name, mrr) for name, mrr in (("wn18rr-satkgc", 0.69), ("wn18rr-satkgc-seed1", 0.70))}
     line = line_with(readme_block(results), "WN18RR", "| SATKGC |")
-    assert "| 10 | 0.695 ± 0.005 / 0.694 |" in line
+    assert "| 10 | 3, NVIDIA H200 | 0.695 ± 0.005 / 0.694 |" in line
 
 
 def test_a_row_shared_by_tables_is_shown_in_each():

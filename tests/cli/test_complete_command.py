@@ -63,10 +63,12 @@ def test_an_entity_in_words(prepared, completer):
     asked = completer.heads("near", NewEntity("bora", "a town"))
     assert [a["id"] for a in turned] == [a.id for a in asked]
     facts = ["--new-fact", "? | near | Q4", "--new-fact", "Q5|knows|?"]
-    told = json.loads(run("complete", prepared, *words, *facts, "--relation", "near", "--k", "90").stdout)
+    with_facts = json.loads(run("complete", prepared, *words, *facts, "--relation", "near", "--k", "90").stdout)
     new = NewEntity("bora", "a town", facts=(Role("near", "head", "Q4"), Role("knows", "tail", "Q5")))
-    assert [a["score"] for a in told] == pytest.approx([a.score for a in completer.tails(new, "near", k=90)], abs=1e-5)
-    assert [a["id"] for a in told if a["known"]] == ["Q4"]
+    assert [a["score"] for a in with_facts] == pytest.approx(
+        [a.score for a in completer.tails(new, "near", k=90)], abs=1e-5
+    )
+    assert [a["id"] for a in with_facts if a["known"]] == ["Q4"]
 
 
 def test_evidence_in_words_and_as_json(prepared, completer):
@@ -74,26 +76,26 @@ def test_evidence_in_words_and_as_json(prepared, completer):
     options = [word for part, value in triple.items() for word in (f"--{part}", value)]
     expected = completer.evidence(*triple.values(), k=3)
     printed = json.loads(run("evidence", prepared, *options, "--k", "3", "--json").stdout)
-    wanted = json.loads(json.dumps(asdict(expected)))
-    numbers = {part: (printed.pop(part), wanted.pop(part)) for part in ("score", "probability")}
+    fields = json.loads(json.dumps(asdict(expected)))
+    numbers = {part: (printed.pop(part), fields.pop(part)) for part in ("score", "probability")}
     assert all(mine == pytest.approx(other, abs=1e-5) for mine, other in numbers.values())
-    for mine, other in zip(printed["similar"], wanted["similar"], strict=True):
+    for mine, other in zip(printed["similar"], fields["similar"], strict=True):
         assert mine.pop("similarity") == pytest.approx(other.pop("similarity"), abs=1e-5)
-    assert printed == wanted
-    told = run("evidence", prepared, *options, "--k", "3").stdout
+    assert printed == fields
+    text = run("evidence", prepared, *options, "--k", "3").stdout
     chance = f"probability {expected.probability:.1%} as the missing tail\n"
-    assert told.startswith(f"not in the graph; score {expected.score:.3f}, {chance}")
+    assert text.startswith(f"not in the graph; score {expected.score:.3f}, {chance}")
     for part in ("head", "relation"):
         other = completer.evidence(*triple.values(), k=1, asked=part)
-        told_of = run("evidence", prepared, *options, "--k", "1", "--asked", part).stdout
-        assert f"score {other.score:.3f}, probability {other.probability:.1%} as the missing {part}\n" in told_of
-        assert other.query_text in told_of
+        other_text = run("evidence", prepared, *options, "--k", "1", "--asked", part).stdout
+        assert f"score {other.score:.3f}, probability {other.probability:.1%} as the missing {part}\n" in other_text
+        assert other.query_text in other_text
     for similar in expected.similar:
-        assert f"{similar.head_name} → {similar.tail_name}  ({similar.head}, {similar.tail})" in told
-    assert expected.query_text in told
-    assert expected.entity_text in told
+        assert f"{similar.head_name} → {similar.tail_name}  ({similar.head}, {similar.tail})" in text
+    assert expected.query_text in text
+    assert expected.entity_text in text
     assert expected.path
-    (way,) = [line for line in told.splitlines() if line.startswith(f"  {expected.path[0].source_name} ")]
+    (way,) = [line for line in text.splitlines() if line.startswith(f"  {expected.path[0].source_name} ")]
     at = 0
     for step in expected.path:  # its stops, in their order
         at = way.index(f" {step.target_name}", at + 1)

@@ -8,12 +8,12 @@ pytest_plugins = ["world"]
 
 
 def test_propose_by_precision(prepared, completer, tmp_path):
-    wanted = max(completer._engine.calibration.entities.curve.precision) - 0.01
-    result = run("propose", prepared, tmp_path / "out.tsv", "--n", "20", "--relation", "near", "--precision", wanted)
+    precision = max(completer._engine.calibration.entities.curve.precision) - 0.01
+    result = run("propose", prepared, tmp_path / "out.tsv", "--n", "20", "--relation", "near", "--precision", precision)
     count = int(result.stdout.split()[1])
     rows = (tmp_path / "out.tsv").read_text().splitlines()[1:]
     assert len(rows) == count
-    least = completer.threshold(wanted)
+    least = completer.threshold(precision)
     assert all(float(row.split("\t")[7]) >= least - 1e-6 for row in rows)
 
 
@@ -26,6 +26,6 @@ def test_accept(prepared, tmp_path):
     run("propose", prepared, tmp_path / "missing.csv", "--n", "3", "--relation", "near")
     text = (tmp_path / "missing.csv").read_text()
     (tmp_path / "reviewed.csv").write_text(text.replace(",\n", ",yes\n", 1))
-    told = run("accept", tmp_path / "reviewed.csv", tmp_path / "accepted.nt")
-    assert told.stdout.endswith("accepted.nt: 1 of 3 triples\n")
+    result = run("accept", tmp_path / "reviewed.csv", tmp_path / "accepted.nt")
+    assert result.stdout.endswith("accepted.nt: 1 of 3 triples\n")
     assert len((tmp_path / "accepted.nt").read_text().splitlines()) == 1

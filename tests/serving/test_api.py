@@ -19,11 +19,11 @@ def post(url: str, path: str, body: object) -> httpx.Response:
     return CLIENT.post(f"{url}/api/v1/{path}", json=body)
 
 
-def close(given: list[dict], wanted) -> None:  # type: ignore[no-untyped-def]
+def close(answers: list[dict], expected) -> None:  # type: ignore[no-untyped-def]
     """The same answers; a batch of another shape may round the last bits of a score differently."""
-    wanted = [asdict(answer) for answer in wanted]
-    assert [a["id"] for a in given] == [a["id"] for a in wanted]
-    for one, other in zip(given, wanted, strict=True):
+    expected = [asdict(answer) for answer in expected]
+    assert [a["id"] for a in answers] == [a["id"] for a in expected]
+    for one, other in zip(answers, expected, strict=True):
         numbers = {name: pytest.approx(other[name], abs=1e-5) for name in ("score", "probability") if other[name]}
         assert one == {**other, **numbers}
 
@@ -48,12 +48,12 @@ def test_a_completion_is_the_completers(url: str, completer, body: dict, asked: 
 
 def test_roles_and_new_text_reach_the_completer(url: str, completer) -> None:  # type: ignore[no-untyped-def]
     body = {"head": NEW, "relation": "hypernym", "role": {"relation": "hypernym", "side": "tail"}}
-    found = post(url, "complete", body).json()["answers"]
-    assert {a["id"] for a in found} == {"canine", "feline", "mammal", "animal", "<script>"}
+    answers = post(url, "complete", body).json()["answers"]
+    assert {a["id"] for a in answers} == {"canine", "feline", "mammal", "animal", "<script>"}
     plain = post(url, "complete", {"head": NEW, "relation": "hypernym"}).json()["answers"]
     close(plain, completer.tails(NewEntity(**NEW), "hypernym"))
-    told = {**NEW, "facts": [{"relation": "hypernym", "side": "head", "other": "dog"}]}
-    more = post(url, "complete", {"head": told, "relation": "hypernym"}).json()["answers"]
+    known = {**NEW, "facts": [{"relation": "hypernym", "side": "head", "other": "dog"}]}
+    more = post(url, "complete", {"head": known, "relation": "hypernym"}).json()["answers"]
     close(more, completer.tails(NewEntity(**NEW, facts=(Role("hypernym", "head", "dog"),)), "hypernym"))
     assert [a["id"] for a in more if a["known"]] == ["dog"]
     wrong = {**NEW, "facts": [{"relation": "hypernym", "side": "head", "other": "no such"}]}
@@ -94,12 +94,12 @@ def test_many_clients_at_once_get_their_own_answers(url: str, completer) -> None
     with ThreadPoolExecutor(16) as clients:
         ask = lambda name: post(url, "complete", {"head": name, "relation": "similar to", "k": 4})  # noqa: E731
         answers = list(clients.map(ask, names))
-    wanted = {name: completer.tails(name, "similar to", k=4) for name in set(names) - {"unknown"}}
+    expected = {name: completer.tails(name, "similar to", k=4) for name in set(names) - {"unknown"}}
     for name, answer in zip(names, answers, strict=True):
         if name == "unknown":
             assert answer.status_code == 404
         else:
-            close(answer.json()["answers"], wanted[name])
+            close(answer.json()["answers"], expected[name])
     text = CLIENT.get(f"{url}/metrics").text
     batches = float(text.split("satkgc_batch_size_count ")[1].split()[0])
     questions = float(text.split("satkgc_batch_size_sum ")[1].split()[0])
@@ -120,9 +120,9 @@ def test_names_that_nobody_or_several_have_come_back_with_candidates(url: str) -
 
 
 def test_entities_are_found_and_shown_with_their_neighbours(url: str, completer) -> None:  # type: ignore[no-untyped-def]
-    found = CLIENT.get(f"{url}/api/v1/entities", params={"q": "can", "limit": 2}).json()["entities"]
-    assert found == [asdict(one) for one in completer.search("can", 2)]
-    assert found[0]["id"] == "canine"
+    matches = CLIENT.get(f"{url}/api/v1/entities", params={"q": "can", "limit": 2}).json()["entities"]
+    assert matches == [asdict(one) for one in completer.search("can", 2)]
+    assert matches[0]["id"] == "canine"
     for id in ("dog", "http://example.org/a b?c=1#d", "<script>", "ω"):
         detail = CLIENT.get(f"{url}/api/v1/entity", params={"id": id}).json()
         assert detail["id"] == id
@@ -160,11 +160,11 @@ def test_a_body_that_is_no_json_is_told_apart_from_one_that_is_not_sent_as_such(
 
 
 def test_suggested_relations_are_those_of_the_nearest_entities(url: str, completer) -> None:  # type: ignore[no-untyped-def]
-    given = post(url, "suggest-relations", {"entity": "dog"}).json()["relations"]
-    assert given == post(url, "fitting", {"entity": "dog"}).json()["relations"]  # the old name of the route
+    relations = post(url, "suggest-relations", {"entity": "dog"}).json()["relations"]
+    assert relations == post(url, "fitting", {"entity": "dog"}).json()["relations"]  # the old name of the route
     # Fourteen entities are fewer than are looked at: the shares are those of the whole graph.
     heads = [("hypernym", 7), ("similar to", 4)]
-    assert [(r["id"], r["share"]) for r in given] == [(name, pytest.approx(n / 14)) for name, n in heads]
+    assert [(r["id"], r["share"]) for r in relations] == [(name, pytest.approx(n / 14)) for name, n in heads]
     tails = post(url, "suggest-relations", {"entity": NEW, "asked": "head"}).json()["relations"]
     assert {r["id"]: round(14 * r["share"]) for r in tails} == {"hypernym": 5, "similar to": 4}
 
@@ -177,18 +177,18 @@ def test_suggestions_look_at_the_nearest_only(completer, monkeypatch) -> None:  
 
 
 def test_evidence_is_the_completers(url: str, completer) -> None:  # type: ignore[no-untyped-def]
-    given = post(url, "evidence", {"head": "dog", "relation": "hypernym", "tail": "feline", "k": 2}).json()
-    wanted = completer.evidence("dog", "hypernym", "feline", 2)
-    assert [s["head"] for s in given["similar"]] == [s.head for s in wanted.similar]
-    assert [s["target"] for s in given["path"]] == ["canine", "mammal", "feline"]
-    assert (given["query_text"], given["entity_text"]) == (wanted.query_text, wanted.entity_text)
+    evidence = post(url, "evidence", {"head": "dog", "relation": "hypernym", "tail": "feline", "k": 2}).json()
+    expected = completer.evidence("dog", "hypernym", "feline", 2)
+    assert [s["head"] for s in evidence["similar"]] == [s.head for s in expected.similar]
+    assert [s["target"] for s in evidence["path"]] == ["canine", "mammal", "feline"]
+    assert (evidence["query_text"], evidence["entity_text"]) == (expected.query_text, expected.entity_text)
     for asked in ("head", "relation", "tail"):
         triple = {"head": "dog", "relation": "hypernym", "tail": "feline"}
         question = {part: ref for part, ref in triple.items() if part != asked}
         answer = next(a for a in post(url, "complete", question).json()["answers"] if a["id"] == triple[asked])
-        told = post(url, "evidence", triple | {"asked": asked}).json()
-        assert told["score"] == pytest.approx(answer["score"], abs=1e-5)
-        assert told["asked"] == asked
+        evidence = post(url, "evidence", triple | {"asked": asked}).json()
+        assert evidence["score"] == pytest.approx(answer["score"], abs=1e-5)
+        assert evidence["asked"] == asked
     fresh = post(url, "evidence", {"head": NEW, "relation": "hypernym", "tail": "dog"}).json()
     assert fresh["path"] is None
     assert "labrador" in fresh["query_text"]

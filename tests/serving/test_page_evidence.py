@@ -48,8 +48,8 @@ def test_the_evidence_says_what_the_list_says(browser, url: str, address, answer
             listed = row.locator(".value").text_content()
             row.click()
             page.locator(".texts").wait_for()
-            told = page.locator(".part", has=page.locator(".texts")).locator("> .muted").text_content()
-            assert re.match(r"score (\S+)", told).group(1) == listed
+            note = page.locator(".part", has=page.locator(".texts")).locator("> .muted").text_content()
+            assert re.match(r"score (\S+)", note).group(1) == listed
             quotes = page.locator(".texts blockquote").all_text_contents()
             assert quotes[0].startswith(f"question{question} : ")
             assert quotes[1].startswith(f"answer{text}")

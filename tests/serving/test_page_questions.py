@@ -46,10 +46,10 @@ def test_autocomplete_by_keyboard_alone(page) -> None:  # type: ignore[no-untype
 def test_answers_are_the_services_and_known_ones_are_marked(page, url: str) -> None:  # type: ignore[no-untyped-def]
     pick(page, "dog")
     body = {"head": "dog", "relation": "hypernym", "k": 15}
-    wanted = CLIENT.post(f"{url}/api/v1/complete", json=body).json()["answers"]
-    assert names(page) == [a["name"] for a in wanted]
+    expected = CLIENT.post(f"{url}/api/v1/complete", json=body).json()["answers"]
+    assert names(page) == [a["name"] for a in expected]
     known = page.locator(".answers li.known .name").all_text_contents()
-    assert known == [a["name"] for a in wanted if a["known"]] == ["canine"]
+    assert known == [a["name"] for a in expected if a["known"]] == ["canine"]
     lengths = page.locator(".bar span").evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
     assert lengths == sorted(lengths, reverse=True)
     page.locator("#hide-known").check()
@@ -86,8 +86,8 @@ def test_what_joins_two_entities(page, url: str) -> None:  # type: ignore[no-unt
     page.keyboard.press("Enter")
     page.locator(".answer").first.wait_for()
     body = {"head": "dog", "tail": "canine", "k": 15}
-    wanted = CLIENT.post(f"{url}/api/v1/complete", json=body).json()["answers"]
-    assert names(page) == [a["name"] for a in wanted]
+    expected = CLIENT.post(f"{url}/api/v1/complete", json=body).json()["answers"]
+    assert names(page) == [a["name"] for a in expected]
     assert page.locator(".answers li.known .name").all_text_contents() == ["hypernym"]
     assert page.locator("#status .statement").text_content() == "dog?canine"
     page.keyboard.press("ArrowDown")
@@ -95,7 +95,7 @@ def test_what_joins_two_entities(page, url: str) -> None:  # type: ignore[no-unt
     page.locator("svg.drawing").wait_for()
     page.reload()  # the address holds the question
     page.locator(".answer").first.wait_for()
-    assert names(page) == [a["name"] for a in wanted]
+    assert names(page) == [a["name"] for a in expected]
     assert [page.locator(f"#{field}").input_value() for field in ("entity", "other")] == ["dog", "canine"]
     page.locator("#other").fill("no such thing")
     page.locator("#submit").click()

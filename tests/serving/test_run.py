@@ -37,9 +37,9 @@ def started(command: list[str], environment: dict[str, str]) -> Iterator[Serving
         try:
             assert server.stdout is not None
             line = server.stdout.readline()
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
-            assert found is not None, line
-            yield server, found.group()
+            address = re.search(r"http://127\.0\.0\.1:\d+", line)
+            assert address is not None, line
+            yield server, address.group()
         finally:
             server.kill()
 
@@ -70,7 +70,7 @@ def test_a_stop_answers_what_is_in_flight_and_takes_nothing_new(completer) -> No
     asked, go = threading.Event(), threading.Event()
 
     class Slow:
-        """The completer, which holds its answers back until it is told."""
+        """The completer, which holds its answers back until it may go on."""
 
         texts_read = completer.texts_read
 
@@ -147,9 +147,9 @@ def test_a_run_without_an_index_says_what_it_does_and_ends_on_sigterm_meanwhile(
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
         assert server.stderr is not None
-        said = server.stderr.read()
-        assert said.startswith("this run has no index yet: its 40,000 entities are encoded first; `satkgc prepare ")
-        assert said.count("\n") == 1
+        first, *rest = server.stderr.read().splitlines()
+        assert first.startswith("this run has no index yet: its 40,000 entities are encoded first; `satkgc prepare ")
+        assert all(line.startswith("tokenising: ") for line in rest)  # on a slow machine
 
 
 def test_sigterm_ends_a_load_that_is_within_torch(run: Path) -> None:

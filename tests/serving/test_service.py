@@ -211,7 +211,7 @@ def test_a_model_that_cannot_be_loaded_is_told_and_hides_its_paths() -> None:
 
 
 class Held:
-    """Answers with nothing, holds its first pass back until it is told, and keeps what it was asked."""
+    """Answers with nothing, holds its first pass back until it may go on, and keeps its questions."""
 
     def __init__(self) -> None:
         self.began, self.go = Event(), Event()

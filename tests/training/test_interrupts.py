@@ -101,13 +101,13 @@ def test_and_what_follows_it_is_not_interrupted():
 
 
 def test_other_threads_have_no_handlers_to_set():
-    found = []
+    signals = []
 
     def work():
         with Interrupts() as interrupts:
-            found.append(interrupts.signal)
+            signals.append(interrupts.signal)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [None]
+    assert signals == [None]

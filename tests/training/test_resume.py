@@ -1,4 +1,4 @@
-"""A run that was killed, at whatever moment, ends with the same bits as one that was not; two ranks train as one."""
+"""A run that was killed, at whatever moment, ends with the same bits as one that was not; two processes are as one."""
 
 from __future__ import annotations
 
@@ -42,14 +42,13 @@ def job(tiny_backbone, tmp_path_factory):
         "resume": True,
         "output": str(folder / "output.txt"),
         "overrides": {
-            "encoder.backbone": str(tiny_backbone),
+            "model.encoder.backbone": str(tiny_backbone),
             "sampling.batch_size": 16,
-            "text.max_tokens": 30,
+            "model.text.max_tokens": 30,
             "training.steps": STEPS,
             "training.learning_rate": 1e-3,
             "training.validations": 3,
             "training.checkpoint_minutes": 0,
-            "training.average": 0.9,
             "training.log_steps": 1,
         },
     }
@@ -89,8 +88,8 @@ def whole(worker, job, tmp_path_factory):
 
 def assert_same_run(one: Path, other: Path) -> None:
     """The same bits: last checkpoint, kept model, metrics and the log but for its times."""
-    names = [f"checkpoints/step-{STEPS:08d}/{part}" for part in ("weights", "optimizer", "average")]
-    for name in [*names, "model/query/model", "model/entity/model", "model/objective"]:
+    names = [f"checkpoints/step-{STEPS:08d}/{part}" for part in ("weights", "optimizer")]
+    for name in [*names, "model/query/model", "model/entity/model", "model/loss"]:
         left, right = load_file(one / f"{name}.safetensors"), load_file(other / f"{name}.safetensors")
         assert left.keys() == right.keys()
         for key, value in left.items():
@@ -131,7 +130,7 @@ def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
         child.signal(number)
         assert child.end() == 128 + number
         assert number.name in output.read_text()
-        assert (out / "model" / "towers.json").exists()
+        assert (out / "model" / "tokenizer").exists()
         assert not (out / "metrics.json").exists()
 
     newest = max((out / "checkpoints").glob("step-*"))
@@ -146,18 +145,20 @@ def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
     assert_same_run(out, whole)
 
 
-def test_two_ranks_train_as_one(worker, job, tmp_path):
-    exact = job["overrides"] | {"encoder.dropout": 0.0, "training.steps": 8, "training.chunk_tokens": 128}
+def test_two_processes_train_as_one(worker, job, tmp_path):
+    exact = job["overrides"] | {"model.encoder.dropout": 0.0, "training.steps": 8, "model.encoder.chunk_tokens": 128}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     logs = []
-    for name, ranks in (("one", {}), ("two", {"world": 2, "port": port})):
-        child = Child(worker, job | {"overrides": exact} | ranks, tmp_path / name)
+    for name, several in (("one", {}), ("two", {"world": 2, "port": port})):
+        child = Child(worker, job | {"overrides": exact} | several, tmp_path / name)
         assert child.end() == 0, Path(job["output"]).read_text()
         logs.append([record for record in read_log(tmp_path / name / "log.jsonl") if "loss" in record])
     assert len(logs[0]) == 8
     for left, right in zip(*logs, strict=True):
-        for key in ("loss", "gradient_norm", "tau", "beta"):
+        for key in ("loss", "gradient_norm"):
             assert left[key] == pytest.approx(right[key], rel=1e-3)
+        assert left["metrics"] == pytest.approx(right["metrics"], rel=1e-3)
+        assert set(left["metrics"]) >= {"temperature", "beta"}
     assert json.loads((tmp_path / "two" / "metrics.json").read_text())["ranks"] == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -16,46 +15,44 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from filelock import FileLock
 from safetensors.torch import load_file
-from satkgc.training.step import backward
-from satkgc.training.validate import Validation
-from typer.testing import CliRunner
 
-import satkgc
-from satkgc.cli import app
-from satkgc.errors import UNFINISHED, SatkgcError
+from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.kg import Vocabulary
-from satkgc.models.text import Objective, Towers
+from satkgc.models import ContrastiveLoss, TextModel
 from satkgc.processes import Processes
-from satkgc.training import Run, loop, make_config, train, trainer
-from satkgc.training import run as run_module
+from satkgc.training import Config, Custom, RunFolder, make_config, train_or_stop, trainer
 from satkgc.training.checkpoint import Checkpoints
-from satkgc.training.trainer import WRITTEN, train_or_stop
+from satkgc.training.trainer import WRITTEN
+from satkgc.training.validation import Validation
 from tasks import small_graph
 
 
 @pytest.fixture(scope="module")
 def settings(tiny_backbone):
     return {
-        "encoder.backbone": str(tiny_backbone),
-        "encoder.dropout": 0.0,
+        "model.encoder.backbone": str(tiny_backbone),
+        "model.encoder.dropout": 0.0,
+        "model.text.max_tokens": 30,
+        "model.text.neighbours": 0,
         "sampling.batch_size": 32,
-        "text.max_tokens": 30,
-        "text.neighbours": 0,
         "training.steps": 60,
         "training.learning_rate": 3e-3,
         "training.validations": 2,
         "training.validation_triples": 6,
-        "training.average": 0.5,
     }
+
+
+def train(kg, *args, **options):
+    """The run, whether it came to its end or not."""
+    return train_or_stop(kg, *args, **options)[0]
 
 
 @pytest.fixture(scope="module")
 def run(settings, tmp_path_factory):
     random_state = torch.random.get_rng_state()
-    run = train(small_graph(), out=tmp_path_factory.mktemp("runs") / "small", overrides=settings)
+    run = train(small_graph(), "satkgc", tmp_path_factory.mktemp("runs") / "small", overrides=settings)
     assert torch.equal(torch.random.get_rng_state(), random_state)  # the caller's random numbers are left alone
     return run
 
@@ -63,18 +60,19 @@ def run(settings, tmp_path_factory):
 def test_it_learns(run):
     losses = [record["loss"] for record in run.log() if "loss" in record]
     assert losses[-1] < 0.95 * losses[0]
-    report = evaluate(run.towers(), run.texts(), run.kg, "train")
-    untrained = evaluate(Towers.create(run.config.encoder).eval(), run.texts(), run.kg, "train")
+    report = evaluate(run.model(), run.kg, "train")
+    untrained = evaluate(TextModel(run.kg, run.config.model), run.kg, "train")
     assert report.metrics()["both"]["mrr"] > 2 * untrained.metrics()["both"]["mrr"]
 
 
 def test_the_log_has_everything(run):
     steps = [record for record in run.log() if "loss" in record]
     assert [record["step"] for record in steps] == [10, 20, 30, 40, 50, 60]
-    keys = ["loss", "gradient_norm", "lr", "tau", "beta", "triples_per_second", "data_wait"]
+    keys = ["loss", "gradient_norm", "lr", "triples_per_second", "data_wait"]
     assert all(isinstance(record[key], float) for record in steps for key in keys)
-    assert steps[0]["tau"] != steps[-1]["tau"]
-    assert steps[0]["beta"] != steps[-1]["beta"]
+    assert set(steps[0]["metrics"]) == {"temperature", "beta", "positive_cosine", "negative_cosine"}
+    for name in ("temperature", "beta"):
+        assert steps[0]["metrics"][name] != steps[-1]["metrics"][name]
     assert [record["step"] for record in run.log() if "validation" in record] == [30, 60]
 
 
@@ -82,11 +80,15 @@ def test_the_folder_is_whole_and_loads_in_one_call(run):
     for name in ("config.json", "graph", "model", "log.jsonl", "metrics.json", "curves.png", "README.md"):
         assert (run.folder / name).exists(), name
     assert (run.folder / "curves.png").read_bytes().startswith(b"\x89PNG")
-    again = Run.load(run.folder)
+    again = RunFolder.load(run.folder)
     assert again.config == run.config
-    report = evaluate(again.towers(), again.texts(), again.kg, "valid", again.config.evaluation)
-    assert again.metrics["valid"]["both"] == pytest.approx(report.metrics()["both"])
-    assert "| batches | brwr, 32 samples |" in (run.folder / "README.md").read_text()
+    assert again.metrics["valid"]["both"] == pytest.approx(again.evaluate("valid").metrics()["both"])
+    card = (run.folder / "README.md").read_text()
+    assert "| batches | brwr, 32 samples |" in card
+    assert "| model | text |" in card
+    temperature = run.log()[-2]["metrics"]["temperature"]
+    assert f"| temperature at the end | {temperature:.4g} |" in card
+    assert "| model.loss.proximity | paper |" in card
 
 
 def test_the_best_validated_weights_are_kept(run):
@@ -98,22 +100,51 @@ def test_the_best_validated_weights_are_kept(run):
     assert run.metrics["valid"]["both"]["count"] == 2 * len(run.kg.valid)
 
 
-class ForgetsLater(Objective):
+class ForgetsLater(ContrastiveLoss):
     """A loss that is turned round after the thirtieth step: what was learnt is unlearnt."""
 
     seen = 0
 
-    def forward(self, *given):
+    def forward(self, *inputs):
         self.seen += 1
-        return super().forward(*given) * (1 if self.seen <= 30 else -1)
+        value, metrics = super().forward(*inputs)
+        return value * (1 if self.seen <= 30 else -1), metrics
 
 
 def test_the_metrics_are_those_of_the_kept_weights_not_of_the_last(settings, tmp_path):
     changed = settings | {"training.validation_triples": 0}  # all, so that a validation could serve as the metrics
     kg = small_graph()
-    run = train(replace(kg, valid=kg.train), out=tmp_path, overrides=changed, objective=ForgetsLater)
+    run = train(replace(kg, valid=kg.train), out=tmp_path, overrides=changed, custom=Custom(loss=ForgetsLater))
     assert run.metrics["kept_step"] == 30
     assert run.metrics["valid"]["both"] == pytest.approx(run.evaluate("valid").metrics()["both"])
+
+
+def test_a_callback_sees_every_step(settings, tmp_path):
+    seen = []
+
+    def note(step, model, batch, metrics):
+        seen.append((step, batch.step, len(batch), type(model), {n: v.item() for n, v in metrics.items()}))
+
+    short = settings | {"training.steps": 4, "training.validations": 0, "training.log_steps": 1}
+    run = train(small_graph(), "satkgc", tmp_path, overrides=short, callbacks=[note])
+    assert [one[:4] for one in seen] == [(step, step - 1, 32, TextModel) for step in (1, 2, 3, 4)]
+    for (*_, metrics), record in zip(seen, run.log(), strict=True):
+        assert metrics == {"loss": record["loss"], "gradient_norm": record["gradient_norm"], **record["metrics"]}
+
+
+def test_a_typed_config_trains_as_the_overrides_do(settings, run, tmp_path):
+    config = make_config("satkgc", triples=len(run.kg.train), overrides=settings)
+    assert run.config == config
+    short = {"training.steps": 2, "training.validations": 0}
+    one = train(small_graph(), out=tmp_path / "one", config=config, overrides=short)
+    two = train(small_graph(), "satkgc", tmp_path / "two", overrides=settings | short)
+    assert one.config == two.config
+    assert [r["loss"] for r in one.log()] == [r["loss"] for r in two.log()]
+    with pytest.raises(SatkgcError, match="a recipe and a config at once; give one of them"):
+        train(small_graph(), "satkgc", tmp_path / "three", config=Config())
+    changed = one.config.replace(training=one.config.training.replace(seed=1))
+    with pytest.raises(SatkgcError, match=r"training\.seed was 0 when this run was started, and is 1 now"):
+        train(small_graph(), out=tmp_path / "one", config=changed, resume=True)
 
 
 def test_a_finished_run_is_not_trained_again(run, capsys):
@@ -129,8 +160,8 @@ def test_what_resuming_refuses(run):
         train(kg, out=run.folder)
     with pytest.raises(SatkgcError, match="started with recipe satkgc, not simkgc"):
         train(kg, "simkgc", run.folder, resume=True)
-    with pytest.raises(SatkgcError, match=r"objective.margin was 0.02 when this run was started, and is 0.5 now"):
-        train(kg, out=run.folder, resume=True, overrides={"objective.margin": 0.5})
+    with pytest.raises(SatkgcError, match=r"model.loss.margin was 0.02 when this run was started, and is 0.5 now"):
+        train(kg, out=run.folder, resume=True, overrides={"model.loss.margin": 0.5})
     other = replace(kg, train=np.ascontiguousarray(kg.train[::-1]))
     with pytest.raises(SatkgcError, match="another graph"):
         train(other, out=run.folder, resume=True)
@@ -141,12 +172,12 @@ def test_what_resuming_refuses(run):
 
 def test_a_start_that_fails_leaves_nothing_behind(settings, tmp_path):
     out = tmp_path / "runs" / "first"
-    for wrong in ({"sampling.batch_size": 1024}, {"encoder.backbone": str(tmp_path / "no such")}):
+    for wrong in ({"sampling.batch_size": 1024}, {"model.encoder.backbone": str(tmp_path / "no such")}):
         with pytest.raises(SatkgcError):
             train(small_graph(), out=out, overrides=settings | wrong)
         assert not out.exists()
     # One that was killed before the first step may be started anew, with other settings too.
-    Run.create(out, make_config("satkgc"), small_graph(), "small")
+    RunFolder.create(out, make_config("satkgc"), small_graph(), "small")
     assert train(small_graph(), out=out, overrides=settings | {"training.steps": 1}).finished
 
 
@@ -188,18 +219,9 @@ def test_what_a_start_left_that_was_killed_is_written_over(settings, tmp_path):
     assert train(small_graph(), out=tmp_path, overrides=settings | {"training.steps": 1}).finished
 
 
-def test_where_there_are_no_locks_a_run_is_trained_without(tmp_path, monkeypatch):
-    def none(*_args, **_options):
-        raise NotImplementedError("as filelock before 4 says of such a file system")
-
-    monkeypatch.setattr(FileLock, "acquire", none)
-    with run_module.alone(tmp_path / "run"):
-        assert (tmp_path / "run").is_dir()
-
-
 def test_only_one_process_trains_a_run(settings, tmp_path):
-    script = "import sys, time; from pathlib import Path; from satkgc.training.run import alone\n"
-    script += "with alone(Path(sys.argv[1])): print('here', flush=True); time.sleep(600)"
+    script = "import sys, time; from pathlib import Path; from satkgc.training.run_folder import exclusive\n"
+    script += "with exclusive(Path(sys.argv[1])): print('here', flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
         try:
             assert other.stdout.readline() == "here\n"
@@ -218,29 +240,7 @@ def test_a_run_that_another_process_began_meanwhile_is_not_overwritten(settings,
     monkeypatch.setattr(trainer, "Processes", SimpleNamespace(join=join))
     with pytest.raises(SatkgcError, match="there is a run here already"):
         train(small_graph(), out=tmp_path / "run", overrides=settings)
-    assert Run.load(tmp_path / "run").finished
-
-
-@pytest.mark.parametrize(
-    ("number", "raised"),
-    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)],
-)
-def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
-    settings, tmp_path, number, raised, monkeypatch
-):
-    monkeypatch.setattr(loop, "backward", lambda *a, **k: (os.kill(os.getpid(), number), backward(*a, **k))[1])
-    with pytest.raises(raised):
-        train(small_graph(), out=tmp_path, overrides=settings)
-    monkeypatch.undo()
-    run = Run.load(tmp_path)
-    assert (tmp_path / "checkpoints" / "step-00000001").is_dir()
-    assert not run.finished
-    said = CliRunner().invoke(app, ["evaluate", str(tmp_path), "--device", "cpu"])
-    assert "is not finished: the weights are the latest so far" in said.stderr
-    limited = settings | {"training.max_minutes": 1e-9}
-    assignments = [part for name, value in limited.items() for part in ("--set", f"{name}={value}")]
-    command = ["train", str(tmp_path / "graph"), "--out", str(tmp_path), "--resume", *assignments]
-    assert CliRunner().invoke(app, command).exit_code == UNFINISHED
+    assert RunFolder.load(tmp_path / "run").finished
 
 
 @pytest.mark.parametrize("place", [1, 2, 3])  # the first validation, the last, all triples at the end
@@ -254,8 +254,8 @@ def test_validation_that_is_interrupted_is_made_up_for(settings, run, tmp_path, 
             raise AssertionError("not reached")
         return evaluate(*args, **options)
 
-    monkeypatch.setattr("satkgc.training.validate.evaluate", measure)
-    stopped, why = train_or_stop(small_graph(), out=tmp_path, overrides=settings)
+    monkeypatch.setattr("satkgc.training.validation.evaluate", measure)
+    stopped, why = train_or_stop(small_graph(), "satkgc", tmp_path, overrides=settings)
     assert why == "SIGTERM"
     assert not stopped.finished
     assert max((tmp_path / "checkpoints").glob("step-*")).name == ("step-00000030" if place == 1 else "step-00000060")
@@ -269,53 +269,43 @@ def test_validation_that_is_interrupted_is_made_up_for(settings, run, tmp_path, 
         assert all(torch.equal(value, weights[1][key]) for key, value in weights[0].items())
 
 
-@pytest.mark.parametrize("name", ["small", "WN18RR"])
-def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path, name, capsys):
+@pytest.mark.parametrize("benchmark", [None, "WN18RR"])
+def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(settings, tmp_path, benchmark, capsys):
     recipe = tmp_path / "mine.toml"
-    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.05\npopularity = 1.0\n')
+    recipe.write_text('extends = "satkgc"\n[model.loss]\nmargin = 0.05\nlogit_adjustment = 1.0\n')
     limited = settings | {"training.max_minutes": 1e-9}
     out = tmp_path / "run"
-    graph = replace(small_graph(), name=name)
+    graph = replace(small_graph(), benchmark=benchmark)
     assert not train(graph, recipe, out, overrides=limited).finished
-    assert "where it says nothing itself; run folder" in capsys.readouterr().err
+    applied = benchmark or "small graphs"
+    assert f"the settings for {applied} where it says nothing itself; run folder" in capsys.readouterr().err
     assert not train(graph, recipe, out, overrides=limited, resume=True).finished
-    recipe.write_text('extends = "satkgc"\n[objective]\nmargin = 0.3\npopularity = 1.0\n')
-    with pytest.raises(SatkgcError, match=r"objective.margin was 0.05 when this run was started, and is 0.3 now"):
+    recipe.write_text('extends = "satkgc"\n[model.loss]\nmargin = 0.3\nlogit_adjustment = 1.0\n')
+    with pytest.raises(SatkgcError, match=r"model.loss.margin was 0.05 when this run was started, and is 0.3 now"):
         train(graph, recipe, out, overrides=limited, resume=True)
 
 
 def test_resuming_may_change_how_but_not_what(run, capsys):
     train(run.kg, out=run.folder, resume=True, overrides={"training.workers": 2})
     assert "training.workers: 2 instead of 1" in capsys.readouterr().err
-    assert Run.load(run.folder).config.training.workers == 2
-
-
-def test_a_run_of_an_older_version_is_refused(run, tmp_path):
-    about = json.loads((run.folder / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(about | {"format": 0, "version": "0.0.1"}))
-    with pytest.raises(SatkgcError, match=r"format 0, written by satkgc 0.0.1"):
-        Run.load(tmp_path)
-    with pytest.raises(SatkgcError, match="format 0"):
-        train(run.kg, out=tmp_path, resume=True)
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(SatkgcError, match=r"not the config.json"):
-        Run.load(tmp_path)
-    with pytest.raises(SatkgcError, match="no run here"):
-        Run.load(tmp_path / "nowhere")
+    assert RunFolder.load(run.folder).config.training.workers == 2
 
 
 def test_a_loss_that_is_no_number_stops_the_run_by_naming_the_step(settings, tmp_path):
-    overrides = settings | {"objective.temperature": 1e-38, "training.log_steps": 4}
+    overrides = settings | {"model.loss.temperature": 1e-38, "training.log_steps": 4}
     with pytest.raises(SatkgcError, match=r"the loss of step 1 is .*lower training.learning_rate"):
         train(small_graph(), out=tmp_path / "run", overrides=overrides)
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
 def test_and_the_last_good_checkpoint_is_kept(settings, tmp_path, monkeypatch):
-    def spoiled(towers, objective, samples, **how):
-        return backward(towers, objective, samples, **how) * (np.nan if samples.step == 8 else 1)
+    backward = TextModel.backward
 
-    monkeypatch.setattr(loop, "backward", spoiled)  # no real batch can be relied on to fail just then
+    def spoiled(model, batch, context):
+        metrics = backward(model, batch, context)
+        return metrics | {"loss": metrics["loss"] * (np.nan if batch.step == 8 else 1)}
+
+    monkeypatch.setattr(TextModel, "backward", spoiled)  # no real batch can be relied on to fail just then
     overrides = settings | {"training.validations": 6, "training.steps": 12, "training.checkpoint_minutes": 1e-9}
     with pytest.raises(SatkgcError, match="the loss of step 9 is nan"):
         train(small_graph(), out=tmp_path / "run", overrides=overrides)
@@ -337,22 +327,6 @@ def test_a_disk_that_is_full_at_the_end_loses_nothing(settings, tmp_path, monkey
     assert train(small_graph(), out=tmp_path / "run", resume=True).metrics["kept_step"] == 2
 
 
-def test_the_command_line(settings, tmp_path):
-    small_graph().save(tmp_path / "graph")
-    sets = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
-    command = ["train", str(tmp_path / "graph"), "--recipe", "simkgc", "--out", str(tmp_path / "run"), *sets]
-    shown = CliRunner().invoke(app, [*command, "--show"])
-    assert shown.exit_code == 0, shown.output
-    assert "objective.proximity = off" in shown.stdout
-    assert "# 60 steps" in shown.stdout
-    done = CliRunner().invoke(app, [*command, "--steps", "3"], catch_exceptions=False)
-    assert done.exit_code == 0
-    assert done.stdout.strip().endswith(str(tmp_path / "run"))
-    assert Run.load(tmp_path / "run").metrics["steps"] == 3
-    with pytest.raises(SatkgcError, match="has no value"):
-        CliRunner().invoke(app, [*command, "--set", "training.steps"], catch_exceptions=False)
-
-
 def test_markov_chains_read_the_model_and_can_be_resumed(settings, tmp_path):
     shared = settings | {"training.steps": 7, "sampling.mcmc.refresh": 3, "sampling.mcmc.path": 8}
     whole = train(small_graph(), "mcmc", tmp_path / "whole", overrides=shared)
@@ -363,46 +337,44 @@ def test_markov_chains_read_the_model_and_can_be_resumed(settings, tmp_path):
     assert saved.name == "step-00000003"  # only where the sampler looks at the model can it be saved
     unlimited = {"training.max_minutes": None}
     parts = train(small_graph(), out=tmp_path / "parts", resume=True, overrides=unlimited)
-    left, right = (dict(r.towers().named_parameters()) for r in (whole, parts))
+    left, right = (dict(r.model().named_parameters()) for r in (whole, parts))
     assert all(torch.equal(value, right[name]) for name, value in left.items())
 
 
-def test_the_package_trains(settings, tmp_path):
-    assert satkgc.Run is Run
-    short = settings | {"training.steps": 2, "training.validations": 0}
-    run = satkgc.train(small_graph(), recipe="wo-pcl", out=tmp_path / "run", overrides=short)
-    assert "valid" not in run.metrics
-    assert run.metrics["kept_step"] == 2
-
-
 def test_lost_best_weights_are_told_and_the_last_ones_kept(settings, run, tmp_path, capsys, monkeypatch):
-    found = iter([0.9, 0.1, 0.1])  # the first step's are the best
+    values = iter([0.9, 0.1, 0.1])  # the first step's are the best
     monkeypatch.setattr(
-        Validation, "__call__", lambda *_: {"both": dict.fromkeys(run.metrics["valid"]["both"], next(found))}
+        Validation, "__call__", lambda *_: {"both": dict.fromkeys(run.metrics["valid"]["both"], next(values))}
     )
-    shared = settings | {"training.steps": 2, "training.validations": 2, "training.average": 0.0}
+    shared = settings | {"training.steps": 2, "training.validations": 2}
     graph, folder = small_graph(), tmp_path / "run"
     train(graph, out=folder, overrides=shared)
     (best,) = (folder / "checkpoints").glob("best-*")
     (best / "weights.safetensors").write_bytes(b"")
     (folder / "metrics.json").unlink()  # as if it had been killed just before the end
     run = train(graph, out=folder, resume=True)
-    said = capsys.readouterr().err
-    assert "the best weights are lost, the last ones are kept instead" in said
+    assert "the best weights are lost, the last ones are kept instead" in capsys.readouterr().err
     assert run.metrics["kept_step"] == 2
     last = load_file(folder / "checkpoints" / "step-00000002" / "weights.safetensors")
-    for name, value in run.towers().named_parameters():
-        assert torch.equal(value, last[f"towers.{name}"])
-    assert "beta" in load_file(folder / "model" / "objective.safetensors")
+    for name, value in run.model().named_parameters():
+        assert torch.equal(value, last[name])
+    assert "beta" in load_file(folder / "model" / "loss.safetensors")
 
 
-def test_settings_for_the_graph_are_laid_over_the_recipe_and_said(settings, tmp_path, capsys):
-    wordnet = replace(small_graph(), name="WN18RR")
+def test_settings_for_a_benchmark_are_laid_over_the_recipe_and_said(settings, tmp_path, capsys):
+    wordnet = replace(small_graph(), benchmark="WN18RR")
     short = settings | {"training.steps": 1, "training.validations": 0}
     for plain in (False, True):
         run = train(wordnet, "simkgc", tmp_path / str(plain), overrides=short, graph_settings=not plain)
         assert run.config.training.epochs == (10 if plain else 50)
         assert ("the settings for WN18RR laid over it" in capsys.readouterr().err) is not plain
+    assert run.config.applied is None
+
+
+def test_a_graph_that_only_bears_the_name_of_a_benchmark_has_no_such_settings(settings, tmp_path):
+    named = replace(small_graph(), name="WN18RR")
+    short = settings | {"training.steps": 1, "training.validations": 0}
+    assert train(named, "simkgc", tmp_path / "run", overrides=short).config.applied == "small"
 
 
 def test_a_graph_without_validation_triples_keeps_the_last_weights(settings, tmp_path):
@@ -411,38 +383,3 @@ def test_a_graph_without_validation_triples_keeps_the_last_weights(settings, tmp
     assert run.metrics["kept_step"] == 3
     assert "valid" not in run.metrics
     assert not list((run.folder / "checkpoints").glob("best-*"))
-
-
-def test_a_run_is_asked_in_one_call(run):
-    completer = run.completer()
-    head, relation, tail = run.kg.train[0]
-    names = run.kg.entities.id(head), run.kg.relations.id(relation)
-    answers = completer.tails(*names, k=run.kg.num_entities)
-    assert run.kg.entities.id(tail) in {answer.id for answer in answers}
-
-
-def test_the_commit_is_that_of_the_repository_that_has_the_program(tmp_path, monkeypatch):
-    def git(*command):
-        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *command], cwd=tmp_path, check=True)
-
-    monkeypatch.delenv("SATKGC_COMMIT", raising=False)
-    monkeypatch.setattr(run_module, "__file__", str(tmp_path / "lib" / "run.py"))
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "run.py").write_text("")
-    (tmp_path / "notes").write_text("")
-    git("init", "-q")
-    git("add", "notes")
-    git("commit", "-qm", "somebody's project, with a copy of the program in it")
-    assert run_module._commit() is None
-    git("add", "lib")
-    git("commit", "-qm", "the program itself")
-    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=tmp_path, text=True).strip()
-    assert run_module._commit() == commit
-    (tmp_path / "lib" / "run.py").write_text("changed")
-    assert run_module._commit() == f"{commit}-dirty"
-
-
-def test_a_foreign_config_is_told(tmp_path):
-    (tmp_path / "config.json").write_text('{"format": 1}')
-    with pytest.raises(SatkgcError, match=r"config\.json: not the config\.json of a run"):
-        Run.load(tmp_path)

@@ -1,7 +1,7 @@
 """Trains in child processes that a test may kill: imports once, forks for every job that it reads from stdin.
 
 A job is a line of JSON with the arguments of `train_or_stop`. The answer is the child's pid, then, when it has ended,
-the status that `os.waitpid` gave. With `world`, so many children are the ranks of one run.
+the status that `os.waitpid` gave. With `world`, so many children are the processes of one run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import traceback
 
 from satkgc.errors import SatkgcError
-from satkgc.training.trainer import EXIT_CODES, train_or_stop
+from satkgc.training import EXIT_CODES, train_or_stop
 
 for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "transformers.models.bert.modeling_bert"):
     importlib.import_module(name)  # what every child would import for itself

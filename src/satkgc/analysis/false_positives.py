@@ -84,8 +84,8 @@ def count_by_distance(
     for entity, wrong in false_positives:
         hops = hops_from(kg.adjacency, np.array([entity], np.int32))[0, wrong]
         count = add_counts(count, np.bincount(hops[hops >= 0]))
-    chosen = choose_sources(kg.num_entities, sources, seed)
-    pairs = pairs_at_distance(kg.adjacency, chosen) * (kg.num_entities / len(chosen) / 2)
+    origins = choose_sources(kg.num_entities, sources, seed)
+    pairs = pairs_at_distance(kg.adjacency, origins) * (kg.num_entities / len(origins) / 2)
     length = max(len(count) - 1, len(pairs))
     wrong_counts = add_counts(count[1:], np.zeros(length, np.int64))
     return ByDistance(wrong_counts, np.pad(pairs, (0, length - len(pairs))))

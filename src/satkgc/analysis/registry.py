@@ -93,7 +93,7 @@ def bars_table(bars: Mapping[str, Bars], analysis: Analysis) -> Table:
     values = bars_to_json(bars)
     for run in bars:
         table.add_column(run, justify="right")
-    for group in dict.fromkeys(group for part in bars.values() for group in part.groups):
+    for group in dict.fromkeys(group for part in values.values() for group in part):
         table.add_row(group, *(f"{values[run][group]:.3g}" if group in values[run] else "" for run in bars))
     return table
 

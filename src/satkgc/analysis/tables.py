@@ -69,8 +69,8 @@ def replace_block(text: str, block: str, where: object = None) -> str:
 
 def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
     """A line for each method; several seeds of one make a mean."""
-    yield _line(("dataset", "method", "backbone", "ranked among", "epochs", *_METRICS))
-    yield _line(("---",) * 4 + ("---:",) * 5)
+    yield _line(("dataset", "method", "backbone", "ranked among", "epochs", "minutes, hardware", *_METRICS))
+    yield _line(("---",) * 4 + ("---:",) * 6)
     methods: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         methods.setdefault((row.dataset, row.label, row.backbone), []).append(row)
@@ -78,15 +78,16 @@ def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
         row = seeds[0]
         finished = [results[seed.name] for seed in seeds if seed.name in results]
         if not finished:
-            yield _line((*start, NOT_YET, "", *_cells([], row)))
+            yield _line((*start, NOT_YET, "", "", *_cells([], row)))
             continue
+        length = f"{finished[0].epochs:.3g}", f"{finished[0].minutes:.0f}, {finished[0].hardware}"
         evaluations: dict[str, list[Evaluation]] = {}
         for evaluation in (part for result in finished for part in (result, *result.also)):
             evaluations.setdefault(evaluation.candidates, []).append(evaluation)
         for candidates, parts in evaluations.items():
             # A row that names a sample is compared with the paper by that sample only.
             comparable = bool(row.sampled) == ("sampled" in candidates)
-            yield _line((*start, candidates, f"{finished[0].epochs:.3g}", *_cells(parts, row if comparable else None)))
+            yield _line((*start, candidates, *length, *_cells(parts, row if comparable else None)))
 
 
 def _compared(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:

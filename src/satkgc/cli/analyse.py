@@ -18,8 +18,8 @@ def register(app: typer.Typer) -> None:
 
 
 def analyse(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An analysis, as named above.")],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The run folders that `satkgc train` wrote.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One of the analyses above.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="The run folders that `satkgc train` wrote.")],
     split: Annotated[str, typer.Option(help="Whose questions to ask: test, valid or train.")] = "test",
     device: DeviceOption = "auto",
     plot: Annotated[Path | None, typer.Option(help="Draw the values into this picture.")] = None,
@@ -27,13 +27,11 @@ def analyse(
 ) -> None:
     """Put trained runs to an analysis of the paper, side by side.
 
-    false-positives-by-distance: wrong answers ranked above the right one, by their distance from the question's entity
-    in the training graph, per pair of entities at that distance (Figure 1).
+    [bold]false-positives-by-distance[/]: wrong answers above the right one, by distance (Figure 1)
 
-    false-positives-by-degree: the same by the degree of the wrong answer, per question and entity of that degree
-    (Figure 2).
+    [bold]false-positives-by-degree[/]: the same by the degree of the wrong answer (Figure 2)
 
-    distance-similarity: the mean cosine of the vectors of two entities, by their distance. It asks no questions.
+    [bold]distance-similarity[/]: cosines of entity vectors, by the distance of the two
 
     [dim]Examples:[/]
       satkgc analyse false-positives-by-distance runs/satkgc runs/simkgc --plot distance.png

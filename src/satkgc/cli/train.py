@@ -49,6 +49,9 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Short for --set training.steps=N.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Short for --set training.epochs=N.")] = None,
     seed: Annotated[int | None, typer.Option(help="Short for --set training.seed=N.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="auto: the GPU if there is one; cpu, cuda, cuda:1.", show_default="auto")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that stopped, or begin it.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Ignore the recipe's settings for this graph.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print all settings and stop.")] = False,
@@ -62,7 +65,7 @@ def train(
         overrides[name.strip()] = value.strip()
     if steps is not None and epochs is not None:
         raise SatkgcError("--steps and --epochs at once", remedy="give one of them")
-    options = {"training.steps": steps, "training.epochs": epochs, "training.seed": seed}
+    options = {"training.steps": steps, "training.epochs": epochs, "training.seed": seed, "training.device": device}
     overrides |= {name: value for name, value in options.items() if value is not None}
     if show:
         _show(kg, recipe, overrides, plain)

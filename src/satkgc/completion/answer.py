@@ -1,4 +1,4 @@
-"""What is asked of a completer and what it answers: plain values, ready for JSON by `dataclasses.asdict`."""
+"""Questions to a completer and its answers: plain values, ready for JSON by `dataclasses.asdict`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _strings(**parts: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A type of entity, said by the graph itself: those that are the head or the tail of a relation.
+    """A type of entity, defined by the graph itself: those that are the head or the tail of a relation.
 
     `Role("profession", "head")` is every entity with a known profession; `Role("instance of", "head", "human")`
     only those whose known tail is `human`. All splits count.
@@ -39,7 +39,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class NewEntity:
-    """An entity that the graph never had, given in words. `id` is only needed to add it under an id of one's own.
+    """An entity that the graph never had, in words. `id` is only needed to add it under an id of one's own.
 
     `facts` are what is known of it: `Role("hypernym", "head", "dog.n.01")` says that (it, hypernym, dog.n.01). They are
     read where the run's texts name neighbours, and count as known answers.
@@ -187,7 +187,7 @@ class EntityDetail:
 
 @dataclass(frozen=True, slots=True)
 class SimilarTriple:
-    """A known triple of the same relation whose head is close to the asked head."""
+    """A known triple of the same relation whose head is close to the question's."""
 
     head: str
     head_name: str

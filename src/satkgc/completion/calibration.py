@@ -111,7 +111,7 @@ class Calibration:
 
     @property
     def fitted(self) -> bool:
-        """Whether any probability can be given."""
+        """Whether there are any probabilities."""
         return self.entities is not None or self.relations.questions > 0
 
     def save(self, file: Path) -> None:

@@ -78,7 +78,7 @@ def _similar(
 
 
 def _path(engine: Engine, head: EntityOrText, relation: int, tail: EntityOrText) -> tuple[Step, ...] | None:
-    """A shortest path in the training graph that does not use the asked triple; facts join a new entity to it."""
+    """A shortest path in the training graph that does not use the triple itself; facts join a new entity to it."""
     graph, triples, size = engine.kg.adjacency, engine.kg.train, engine.kg.num_relations
     sources, targets = _entrances(engine, head, (relation, tail)), _entrances(engine, tail, (relation + size, head))
     if head == tail or not sources or not targets:

@@ -73,7 +73,7 @@ class Names:
         return Relation(relations.id(index), relations.name(index), int(self.frequency[index]))
 
     def add(self, entity: NewEntity) -> AddedEntity:
-        """Take an entity in under its id, or under one made up; the caller keeps two threads from adding at once."""
+        """Take an entity in under its id, or under a new one; the caller keeps two threads from adding at once."""
         id = entity.id or f"new:{len(self.added) + 1}"
         if self._find(id) is not None:
             raise SatkgcError(f"there is an entity {id!r} already", remedy="choose another id")

@@ -19,7 +19,7 @@ from satkgc.completion.retriever import Retriever, make_retriever
 from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
-from satkgc.models import Model, Questions, TextModel, VectorModel, load_tokenizer
+from satkgc.models import Model, Questions, TextModel, TextModelConfig, VectorModel, load_tokenizer
 from satkgc.progress import progress_bar
 from satkgc.text import Texts, Tokens
 from satkgc.training import RunFolder
@@ -74,7 +74,8 @@ def index_checksum(run: Path) -> str:
 def load_model(run: RunFolder, device: str) -> Model:
     """A run's model, with the tokens that `prepare` kept of its texts."""
     config, file = run.config.model, run.folder / "index" / TOKENS
-    if config.kind != "text" or not is_prepared(run.folder) or not file.exists():
+    kept = is_prepared(run.folder) and file.exists() and (run.folder / "model").is_dir()
+    if not isinstance(config, TextModelConfig) or not kept:
         return run.model(device)
     try:
         tokens = Tokens.open(file)
@@ -153,7 +154,9 @@ def _build(folder: Path, model: VectorModel, index: str, origin: dict[str, Any],
         queries = np.array(sample_queries(kg, kg.train, SAMPLE), np.int32).reshape(-1, 2)
         return model.encode_questions(Questions(queries[:, 0], queries[:, 1]))
 
-    return make_retriever(model, find_index(index).build(folder, file, sample, model.device))
+    built = find_index(index).build(folder, file, sample, model.device)
+    file.unlink(missing_ok=True)  # of an index that has not moved it
+    return make_retriever(model, built)
 
 
 def _write_calibration(run: Path, calibration: Calibration) -> None:

@@ -94,8 +94,8 @@ def propose(
         d
         for r in relations
         for d, other in ((r, r + size), (r + size, r))
-        if d not in single  # whoever is asked has an answer
-        and not (typed and other in single)  # whoever may be an answer is one already
+        if d not in single  # or all entities of the question have their answer
+        and not (typed and other in single)  # or all that may be answers are one already
     ]
     _log_left_out(engine.kg, relations, {d % size for d in directions}, typed)
     work = [(d, start) for d in directions for start in range(0, len(_members(engine, d)), BATCH)]
@@ -134,15 +134,15 @@ def check_proposals_file(out: Path, n: int) -> None:
         raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
 
 
-def _log_left_out(kg: KnowledgeGraph, relations: Sequence[int], asked: set[int], typed: bool) -> None:
+def _log_left_out(kg: KnowledgeGraph, relations: Sequence[int], used: set[int], typed: bool) -> None:
     """Say which relations are not asked at all, since their entities have the one answer that there is."""
-    left_out = [kg.relations.id(r) for r in relations if r not in asked]
+    left_out = [kg.relations.id(r) for r in relations if r not in used]
     if not left_out:
         return
     named = ", ".join(map(repr, left_out[:SHOWN])) + (", …" if len(left_out) > SHOWN else "")
     why = f"the entities at {'an end' if typed else 'both ends'} of {named} have their one answer already"
     remedy = "--second-answers asks for more" + (", as may leaving --typed out" if typed else "")
-    if not asked:
+    if not used:
         raise SatkgcError(f"nothing is left to ask: {why}", remedy=remedy)
     log.warning("%s of %s relations left out: %s; %s", f"{len(left_out):,}", f"{len(relations):,}", why, remedy)
 
@@ -249,7 +249,7 @@ class _State:
 
 
 def check_ending(out: Path) -> None:
-    """Refuse a file whose form cannot be told."""
+    """Refuse a file whose ending is none of those that can be written."""
     if out.suffix not in ENDINGS:
         raise SatkgcError(f"cannot tell the form of {out.name!r}", remedy=f"end its name in {', '.join(ENDINGS)}")
 

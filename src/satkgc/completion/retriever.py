@@ -171,11 +171,11 @@ class ScoreRetriever(Retriever):
 
     def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
         """By the model; new text is one more of the questions' own."""
-        asked, new = questions.questions, tuple(questions.questions.new)
+        plain = questions.questions
         if not isinstance(candidate, int):
-            asked = Questions(asked.entities, asked.relations, (*new, candidate))
-            candidate = self.model.kg.num_entities + len(new)
-        return self._scores(asked, np.full((len(asked), 1), candidate, np.int32))[:, 0]
+            plain = Questions(plain.entities, plain.relations, (*plain.new, candidate))
+            candidate = self.model.kg.num_entities + len(plain.new) - 1
+        return self._scores(plain, np.full((len(plain), 1), candidate, np.int32))[:, 0]
 
     def calibration_scale(self, scores: Float32) -> float:
         """By their standard deviation."""

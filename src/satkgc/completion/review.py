@@ -49,14 +49,14 @@ def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
                 where = f"{file}:{reader.line_num}"
                 if not any(isinstance(cell, str) and cell.strip() for cell in record.values()):
                     continue  # a row that was emptied
-                said = (record[column] or "").strip().lower()
-                if said not in YES + NO:
-                    raise SatkgcError(f"{column} is {said!r}", where=where, remedy="write yes, or leave it empty")
+                verdict = (record[column] or "").strip().lower()
+                if verdict not in YES + NO:
+                    raise SatkgcError(f"{column} is {verdict!r}", where=where, remedy="write yes, or leave it empty")
                 head, relation, tail, *names = ((record.get(name) or "").strip() for name in COLUMNS[:6])
                 if not (head and relation and tail):
                     raise SatkgcError("a triple without head, relation or tail", where=where, remedy="fill it in")
-                score, chance = (_number(record, name, where) for name in COLUMNS[6:])
-                yield (head, relation, tail, names[0], names[1], names[2], score or 0.0, chance), said in YES
+                score, probability = (_number(record, name, where) for name in COLUMNS[6:])
+                yield (head, relation, tail, names[0], names[1], names[2], score or 0.0, probability), verdict in YES
     except csv.Error as error:
         where, remedy = f"{file}:{reader.line_num}", "look for a quote that is not closed"
         raise SatkgcError(f"not a table ({error})", where=where, remedy=remedy) from error

@@ -48,11 +48,12 @@ vectors = np.load("entities.npy", mmap_mode="r")  # row i belongs to line i of i
 def model_card(run: RunFolder, format: str, checks: dict[str, Any]) -> str:
     """Markdown for people who get the folder and nothing else."""
     config, kg, model = run.config, run.kg, run.config.model
-    is_text = isinstance(model, TextModelConfig)
+    text = model.text if isinstance(model, TextModelConfig) else None
+    is_text = text is not None
     shown: dict[str, object] = {"text": f"{kg.entities.name(0)}: …", "relation": kg.relations.name(0)}
-    shown |= {"tokens": model.text.max_tokens} if is_text else {}
+    shown |= {"tokens": text.max_tokens} if text else {}
     shown |= {"columns": "id, name, text, vector" if is_text else "id, name, vector"}
-    backbone = f" Backbone: {model.encoder.backbone}." if is_text else ""
+    backbone = f" Backbone: {model.encoder.backbone}." if isinstance(model, TextModelConfig) else ""
     use = USE[format]
     for name, value in shown.items():
         use = use.replace(f"{{{name}}}", str(value).replace('"', "'"))
@@ -85,7 +86,7 @@ tags: [knowledge-graph, link-prediction]
 
 {use}
 
-{_reads(model.text) if is_text else ""}Vectors have length 1.
+{_reads(text) if text else ""}Vectors have length 1.
 
 ## Intended use and limits
 

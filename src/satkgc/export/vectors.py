@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from satkgc.completion import Completer
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.models import TextModel
+from satkgc.models import TextModel, TextModelConfig
 from satkgc.text import TextConfig, full_text, relation_label, relation_text
 from satkgc.training import RunFolder
 
@@ -26,7 +26,7 @@ def write_parquet(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
     dim = completer.vectors(0, 1).shape[1]
     config = run.config.model
     fields = [("id", pa.string()), ("name", pa.string()), ("vector", pa.list_(pa.float32(), dim))]
-    if config.kind == "text":
+    if isinstance(config, TextModelConfig):
         fields.insert(2, ("text", pa.string()))
     schema = pa.schema(fields)
     with pq.ParquetWriter(out / "entities.parquet", schema, compression="zstd") as writer:
@@ -37,7 +37,7 @@ def write_parquet(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
                 "name": kg.entities.names[start:stop].cast(pa.string()),
                 "vector": pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), dim),
             }
-            if config.kind == "text":
+            if isinstance(config, TextModelConfig):
                 columns["text"] = pa.array(entity_strings(kg, config.text, start, stop), pa.string())
             writer.write_table(pa.table([columns[name] for name in schema.names], schema))
     return {"entities": kg.num_entities, "width": dim}

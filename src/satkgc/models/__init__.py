@@ -4,12 +4,14 @@ from satkgc.models.model import (
     Fact,
     Metrics,
     Model,
+    ModelConfig,
     NewEntityText,
     Questions,
     StepContext,
     VectorModel,
     step_seed,
 )
+from satkgc.models.registry import MODELS
 from satkgc.models.text import (
     ContrastiveLoss,
     EncoderConfig,
@@ -23,11 +25,6 @@ from satkgc.models.text import (
     quiet,
     sha256,
 )
-
-MODELS: dict[str, type[Model]] = {"text": TextModel}
-"""Every kind of model, by the name that `model.kind` has in a recipe."""
-
-ModelConfig = TextModelConfig  # the settings of any of them
 
 __all__ = [
     "MODELS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +61,29 @@ class Questions:
         return Questions(self.entities[rows], self.relations[rows], self.new)
 
 
+class ModelConfig(Settings):
+    """The settings of a model: each kind extends it with its own, and `kind` is its name in `MODELS`."""
+
+    section: ClassVar[str] = "model"
+    execution: ClassVar[frozenset[str]] = frozenset()
+    """Settings that change how a run is carried out and not what comes of it, as recipes name them: a resumed run may
+    change these."""
+
+    kind: str = "text"
+
+    @classmethod
+    def variant(cls, values: Mapping[str, Any]) -> type[ModelConfig]:
+        """The settings of the kind that is named, for the base class of all kinds."""
+        from satkgc.models.registry import MODELS  # models are made of settings, so these are imported first
+
+        if cls is not ModelConfig:
+            return cls
+        kind = values.get("kind", "text")
+        if kind not in list(MODELS):
+            raise SatkgcError(f"model.kind is {kind!r}", remedy=f"it takes one of {', '.join(MODELS)}")
+        return MODELS[kind].Config
+
+
 @dataclass(frozen=True)
 class StepContext:
     """What a training step depends on besides its batch."""
@@ -87,7 +110,7 @@ class Model(nn.Module, ABC):
     inverse of r being r + R, so that one method answers for tails and heads.
     """
 
-    Config: ClassVar[type[Settings]]
+    Config: ClassVar[type[ModelConfig]]
     needs: Needs = Needs()  # what batches must carry besides ids
     reads_text: ClassVar[bool] = False  # whether it can be asked about a NewEntityText
 
@@ -102,7 +125,7 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
-        """How well entities answer, higher is better, float32, without gradients.
+        """How well entities answer, higher is better, float32. Whoever calls it wants no gradients.
 
         Without candidates of all entities, (Q, E); else of each question's own, (Q, K).
         """

@@ -214,7 +214,7 @@ def _distinct(ptr, ids, types):  # type: ignore[no-untyped-def]
     table = np.full(size, -1, np.int64)  # numbers of distinct rows
     first = np.empty(n, np.int64)
     inverse = np.empty(n, np.int64)
-    found = 0
+    count = 0
     for row in range(n):
         start, length = ptr[row], ptr[row + 1] - ptr[row]
         key = np.uint64(length)
@@ -233,8 +233,8 @@ def _distinct(ptr, ids, types):  # type: ignore[no-untyped-def]
                 break
             slot = (slot + 1) & (size - 1)
         if table[slot] < 0:
-            table[slot] = found
-            first[found] = row
-            found += 1
+            table[slot] = count
+            first[count] = row
+            count += 1
         inverse[row] = table[slot]
-    return first[:found].copy(), inverse
+    return first[:count].copy(), inverse

@@ -118,8 +118,8 @@ class Checkpoints:
 
 def is_full(error: Exception) -> bool:
     """Whether an error says that the disk, a quota or a limit on files is used up."""
-    told = re.search(r"os error (\d+)", str(error))  # safetensors gives the number in words alone
-    number = getattr(error, "errno", None) or (int(told[1]) if told else None)
+    match = re.search(r"os error (\d+)", str(error))  # safetensors gives the number in words alone
+    number = getattr(error, "errno", None) or (int(match[1]) if match else None)
     return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SerializeAsAny, field_validator
 
 from satkgc.evaluation import EvaluationConfig
 from satkgc.models import ModelConfig, TextModelConfig
@@ -60,13 +61,13 @@ class TrainingConfig(Settings):
         return rate
 
 
-# Settings that decide how a run is carried out and not what comes of it: a resumed run may change them.
+# Settings that decide how a run is carried out and not what comes of it: a resumed run may change them, and those that
+# its model's settings name so.
 # The last three are what helps when the loss was not finite.
 EXECUTION = frozenset(
     [
         *("training.max_minutes", "training.checkpoint_minutes", "training.device", "training.workers"),
         *("training.log_steps", "training.tracker", "evaluation.memory_mib"),
-        *("model.encoder.chunk_tokens", "model.encoder.compile", "model.encoder.forward", "model.encoder.attention"),
         *("training.learning_rate", "training.clip", "training.precision"),
     ]
 )
@@ -102,10 +103,15 @@ class Config(Settings):
     recipe: str = "satkgc"
     applied: str | None = None
     """The benchmark whose settings were laid over the recipe, or "small" for those of small graphs."""
-    model: ModelConfig = TextModelConfig()
+    model: SerializeAsAny[ModelConfig] = TextModelConfig()
     sampling: SamplingConfig = SamplingConfig()
     training: TrainingConfig = TrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _of_kind(cls, values: Any) -> Any:
+        return ModelConfig.variant(values)(**values) if isinstance(values, Mapping) else values
 
     def total_steps(self, num_triples: int) -> int:
         """Steps of the whole run on a graph with so many training triples."""

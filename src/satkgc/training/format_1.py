@@ -6,6 +6,8 @@ from typing import Any
 
 from satkgc.settings import Tree
 
+# What these recipes were is called so now; "satkgc" and "simkgc" are the papers' own.
+_RECIPES = {"satkgc": "satkgc-adjusted", "simkgc": "simkgc-adjusted"}
 _PROXIMITY = {"off": "off", "all": "paper", "negatives": "authors"}
 
 
@@ -17,7 +19,7 @@ def config_of_format_1(old: Tree) -> Tree:
     neighbours = text.pop("neighbours", 10)
     tracker = training.get("tracker")
     return {
-        "recipe": old.get("recipe", "satkgc"),
+        "recipe": _RECIPES.get(recipe := old.get("recipe", "satkgc"), recipe),
         "applied": None if old.get("applied") == "none" else old.get("applied"),
         "model": {
             "kind": "text",

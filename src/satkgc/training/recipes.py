@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
+from satkgc.sampling import SamplingConfig
 from satkgc.settings import Tree, build, merge, parse
 from satkgc.training.config import ALIASES, Config
 
@@ -32,6 +33,7 @@ class _Recipe:
     path: Path
     tree: Tree
     graphs: dict[str, Tree]  # by lower-case name
+    kind: str  # of model: its own, or that of the recipe it extends
 
     @property
     def packaged(self) -> bool:
@@ -61,10 +63,10 @@ def make_config(
     chain = _chain(recipe)
     trees: list[Tree] = [part.tree for part in reversed(chain)]
     tree = merge(reduce(_over, trees), {"recipe": recipe})
-    applied, laid = _graph_settings(chain, benchmark, triples, overrides)
+    applied, laid = _graph_settings(chain, tree, benchmark, triples, overrides)
     if applied is not None:
         tree = merge(_over(_over(tree, laid), _user_tree(chain)), {"applied": applied})
-    return build(Config, _over(tree, parse(Config, overrides, ALIASES)), aliases=ALIASES)
+    return build(Config, _over(tree, parse(Config, overrides, ALIASES, tree)), aliases=ALIASES)
 
 
 def user_settings(recipe: str) -> Tree:
@@ -78,9 +80,14 @@ def _user_tree(chain: list[_Recipe]) -> Tree:
 
 
 def _graph_settings(
-    chain: list[_Recipe], benchmark: str | None, triples: int | None, overrides: Mapping[str, Any]
+    chain: list[_Recipe], plain: Tree, benchmark: str | None, triples: int | None, overrides: Mapping[str, Any]
 ) -> tuple[str | None, Tree]:
-    """The settings of the whole chain for one graph, the nearest recipe's over those that it extends."""
+    """The settings of the whole chain for one graph, the nearest recipe's over those that it extends.
+
+    Those of a recipe for another kind of model are left out: its batches and rates are not this one's.
+    """
+    kind = overrides.get("model.kind", chain[0].kind)
+    chain = [part for part in chain if part.kind == kind]
     if benchmark is not None:
         layers = [part.graphs[benchmark.lower()] for part in reversed(chain) if benchmark.lower() in part.graphs]
         return (benchmark, reduce(_over, layers)) if layers else (None, {})
@@ -95,30 +102,40 @@ def _graph_settings(
     backbones += [part.tree.get("model", {}).get("encoder", {}).get("backbone") for part in chain]
     if next(filter(None, backbones), "minilm") != "minilm":
         training.pop("learning_rate", None)  # it is MiniLM's: a larger backbone wants a lower one
-    sampling["batch_size"] = min(sampling["batch_size"], 2 * triples)  # what the graph can fill
-    epochs = math.ceil(LEAST_STEPS / max(1, triples // sampling["batch_size"]))
-    training["epochs"] = max(training["epochs"], float(epochs))
+    size = merge(plain.get("sampling", {}), sampling).get("batch_size", SamplingConfig().batch_size)
+    sampling["batch_size"] = min(size, 2 * triples)  # what the graph can fill
+    if "epochs" in training:
+        epochs = math.ceil(LEAST_STEPS / max(1, triples // sampling["batch_size"]))
+        training["epochs"] = max(training["epochs"], float(epochs))
     return "small", {**tree, "sampling": sampling, "training": training}
 
 
 def _chain(name: str) -> list[_Recipe]:
     """A recipe and those it extends, nearest first."""
-    chain: list[_Recipe] = []
+    files: list[tuple[Path, Tree]] = []
     base: str | None = name
     near = Path()
     while base is not None:
         path = _find(base, near)
-        if path in (part.path for part in chain):
+        if path in (other for other, _ in files):
             raise SatkgcError("a recipe extends itself", where=path, remedy="break the circle")
         try:
             tree = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SatkgcError(f"not a TOML file: {error}", where=path) from error
         base, near = tree.pop("extends", None), path.parent
+        files.append((path, tree))
+    chain: list[_Recipe] = []
+    kind: Tree = {}  # of model, as the recipes below have it
+    for path, tree in reversed(files):
         graphs = tree.pop("graph", {})
-        for part in (tree, *graphs.values()):
-            build(Config, part, where=path, aliases=ALIASES)  # so that a mistake is told with the file that has it
-        chain.append(_Recipe(path, tree, {graph.lower(): part for graph, part in graphs.items()}))
+        # Each is built alone, so that a mistake is told with the file that has it.
+        config = build(Config, merge(kind, tree), where=path, aliases=ALIASES)
+        kind = {"model": {"kind": config.model.kind}}
+        for part in graphs.values():
+            build(Config, merge(kind, part), where=path, aliases=ALIASES)
+        graphs = {graph.lower(): part for graph, part in graphs.items()}
+        chain.insert(0, _Recipe(path, merge(kind, tree), graphs, config.model.kind))
     return chain
 
 

@@ -106,7 +106,8 @@ class RunFolder:
 
     def write_config(self) -> None:
         """Write config.json anew."""
-        write_json(self.folder / "config.json", {**self.about, "config": self.config.model_dump()})
+        content = {**self.about, "format": FORMAT, "config": self.config.model_dump()}
+        write_json(self.folder / "config.json", content)
 
     @cached_property
     def kg(self) -> KnowledgeGraph:

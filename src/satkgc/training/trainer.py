@@ -26,7 +26,7 @@ from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Callback, Parts, run_loop
 from satkgc.training.recipes import make_config, recipe_names, user_settings
-from satkgc.training.run_folder import RunFolder, exclusive
+from satkgc.training.run_folder import FORMAT, RunFolder, exclusive
 from satkgc.training.state import State
 from satkgc.training.validation import Validation
 
@@ -68,6 +68,9 @@ def train_or_stop(
     if old is not None:
         if not resume:
             raise _taken(folder)
+        if old.about["format"] != FORMAT and not old.finished:
+            what = f"this run was begun by satkgc {old.about.get('version')}"
+            raise SatkgcError(what, where=folder, remedy="finish it with that version, or choose another --out")
         _refuse_other_graph(kg, source, old)
         custom.refuse_others(old)
         config, changed = _resumed_config(old, recipe, config, overrides or {})
@@ -200,7 +203,8 @@ def _described(config: Config, custom: Mapping[str, str]) -> str:
 
 
 def _overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
-    return build(Config, merge(config.model_dump(), parse(Config, overrides, ALIASES)), aliases=ALIASES)
+    below = config.model_dump()
+    return build(Config, merge(below, parse(Config, overrides, ALIASES, below)), aliases=ALIASES)
 
 
 def _resumed_config(
@@ -219,14 +223,15 @@ def _resumed_config(
         benchmark = None if old.config.applied == "small" else old.config.applied
         now = make_config(recipe, benchmark=benchmark, triples=len(old.kg.train))
         written = {name: value for name, value in flatten(now.model_dump()).items() if name in own}
-    new = _overridden(config or old.config, {**written, **overrides})
+    new = _overridden(_overridden(config or old.config, written), overrides)
     after, changed = flatten(new.model_dump()), []
     for name, value in before.items():
-        if after[name] == value:
+        if name in after and after[name] == value:
             continue
-        if name not in EXECUTION:
+        if name not in EXECUTION | old.config.model.execution:
+            value_now = f"is {after[name]} now" if name in after else "is not set now"
             raise SatkgcError(
-                f"{name} was {value} when this run was started, and is {after[name]} now",
+                f"{name} was {value} when this run was started, and {value_now}",
                 where=old.folder,
                 remedy="leave it as it was, or choose another --out",
             )

@@ -25,13 +25,13 @@ def outcome(towers: Towers, batch, autocast: bool = False):  # type: ignore[no-u
     return vectors.detach(), {n: p.grad.clone() for n, p in towers.named_parameters() if p.grad is not None}
 
 
-def assert_close(found, expected, tolerance: float) -> None:  # type: ignore[no-untyped-def]
+def assert_close(result, expected, tolerance: float) -> None:  # type: ignore[no-untyped-def]
     """Within a tolerance of the largest gradient of the model; key biases have none but rounding."""
-    assert (found[0] - expected[0]).abs().max() < tolerance
-    assert found[1].keys() == expected[1].keys()
+    assert (result[0] - expected[0]).abs().max() < tolerance
+    assert result[1].keys() == expected[1].keys()
     largest = max(grad.abs().max() for grad in expected[1].values())
     for name, grad in expected[1].items():
-        assert (found[1][name] - grad).abs().max() < tolerance * largest, name
+        assert (result[1][name] - grad).abs().max() < tolerance * largest, name
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])

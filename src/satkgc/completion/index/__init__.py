@@ -26,15 +26,19 @@ class Index(Protocol):
 
     @classmethod
     def build(cls, folder: Path, vectors: Path, sample: Callable[[], Float32], device: torch.device) -> Self:
-        """Make it of a .npy file (E, dim) of float32 rows of length one, which may be moved: row i is entity i.
+        """Make it of a .npy file (E, dim) of float32 rows of length one: row i is entity i.
 
-        What has to be there to `open` it goes into the folder. `sample` encodes typical questions, to tune by.
+        The file may be moved; it is removed afterwards if it was not. What has to be there to `open` it goes into the
+        folder, over what an earlier one left. `sample` encodes typical questions, to tune by.
         """
         ...
 
     @classmethod
     def open(cls, folder: Path, device: torch.device) -> Self:
-        """Open what `build` made. OSError, ValueError, KeyError or RuntimeError say that it is damaged."""
+        """Open what `build` made, without what was added since.
+
+        OSError, ValueError, KeyError or RuntimeError say that it is damaged.
+        """
         ...
 
     @property
@@ -57,7 +61,7 @@ class Index(Protocol):
         ...
 
     def add(self, ids: Int32, vectors: Float32) -> None:
-        """Take in vectors under ids that are not there yet; it need not keep them beyond this process."""
+        """Take in vectors under ids that are not there yet, for this process only."""
         ...
 
     def __len__(self) -> int: ...

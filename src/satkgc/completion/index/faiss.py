@@ -36,7 +36,7 @@ class FaissIndex:
     @classmethod
     def build(cls, folder: Path, vectors: Path, sample: Callable[[], Float32], device: torch.device) -> FaissIndex:
         """Group the vectors and keep both; the sample's queries say how many groups have to be read."""
-        _faiss()  # or it is told before the file is moved, and what was encoded is not lost
+        _faiss()  # where it is missing, the file stays where it is, and nothing is encoded again
         index = cls.train(ExactIndex.build(folder, vectors, sample, CPU), sample())
         index.save(folder)
         return index

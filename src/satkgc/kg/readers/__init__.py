@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
@@ -10,9 +13,17 @@ from satkgc.kg.readers.options import ReadOptions
 
 __all__ = ["ARCHIVE_SUFFIXES", "ReadOptions", "read_graph"]
 
+Reader = Callable[[Path, ReadOptions], KnowledgeGraph]
+
 ARCHIVE_SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".tar.bz2", ".tar", ".zip")
-TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
-RDF_SUFFIXES = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl", ".jsonld", ".json")
+
+# A new reader is one module here with a function `read(source, options)`, and one line. It finds the columns of text;
+# `assemble` does the rest: all checks on content, the numbering, the split. A module is imported when it is used.
+READERS: dict[str, tuple[str, ...]] = {
+    "table": (".csv", ".tsv", ".parquet"),
+    "rdf": (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl", ".jsonld", ".json"),
+}
+"""Which module reads a file, by the ending of its name; .gz and .zst after it are unpacked by `SourceFile`."""
 
 
 def read_graph(source: Path, options: ReadOptions | None = None) -> KnowledgeGraph:
@@ -32,17 +43,12 @@ def read_graph(source: Path, options: ReadOptions | None = None) -> KnowledgeGra
 
         return folder.read_archive(source, options)
     plain = name.removesuffix(".gz").removesuffix(".zst")
-    if plain.endswith(TABLE_SUFFIXES) and not (
-        plain != name and plain.endswith(".parquet")
-    ):  # it packs its own columns
-        from satkgc.kg.readers import table
-
-        return table.read(source, options)
-    if plain.endswith(RDF_SUFFIXES):
-        from satkgc.kg.readers import rdf
-
-        return rdf.read(source, options)
-    plain_endings, packed_endings = " ".join(TABLE_SUFFIXES + RDF_SUFFIXES), " ".join(ARCHIVE_SUFFIXES)
+    packs_itself = plain != name and plain.endswith(".parquet")
+    for module, endings in READERS.items():
+        if plain.endswith(endings) and not packs_itself:
+            read: Reader = import_module(f"{__name__}.{module}").read
+            return read(source, options)
+    plain_endings, packed_endings = " ".join(chain(*READERS.values())), " ".join(ARCHIVE_SUFFIXES)
     raise SatkgcError(
         "this kind of file is not known",
         where=source,

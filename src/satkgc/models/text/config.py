@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from satkgc.models.model import ModelConfig
 from satkgc.settings import Settings
 from satkgc.text import TextConfig
 
@@ -67,10 +68,12 @@ class LossConfig(Settings):
     """Logit adjustment (logQ correction): so many times log(how often a tail answers in training) off its logit."""
 
 
-class TextModelConfig(Settings):
+class TextModelConfig(ModelConfig):
     """Two text encoders, trained to put questions near their answers."""
 
-    section: ClassVar[str] = "model"
+    execution: ClassVar[frozenset[str]] = frozenset(
+        f"model.encoder.{name}" for name in ("chunk_tokens", "compile", "forward", "attention")
+    )
 
     kind: Literal["text"] = "text"
     text: TextConfig = TextConfig()

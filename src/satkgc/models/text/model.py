@@ -151,5 +151,7 @@ class TextModel(VectorModel):
         model = cls(kg, config, Towers.load(folder, config.encoder), texts=texts)
         file = folder / "loss.safetensors"
         if file.exists():
-            model.contrastive.load_state_dict(load_file(file), strict=False)
+            own = model.contrastive.state_dict()  # a loss of the user's may have had others, or of other shapes
+            saved = {name: tensor for name, tensor in load_file(file).items() if name in own}
+            model.contrastive.load_state_dict({n: t for n, t in saved.items() if t.shape == own[n].shape}, strict=False)
         return model.to(device).eval()

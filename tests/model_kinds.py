@@ -1,0 +1,121 @@
+"""Every kind of model at its smallest, and one more that is not the package's: what test_common tries.
+
+In a module of its own, since processes that it starts import it: it must not take long.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn import functional
+
+from satkgc.models import MODELS, Model, StepContext
+from satkgc.processes import Processes
+from satkgc.sampling import Needs, SamplingConfig, make_sampler
+from satkgc.settings import Settings
+from tasks import small_graph
+
+# The smallest settings of each kind; a backbone is there for those that want one.
+SMALL = {
+    "text": lambda backbone: {
+        "encoder": {"backbone": str(backbone), "dropout": 0.1},
+        "text": {"max_tokens": 30, "neighbours": 0},
+        "loss": {"proximity": "paper", "frequency": True},
+    },
+    "toy": lambda backbone: {},
+}
+
+
+class ToyConfig(Settings):
+    section: ClassVar[str] = "model"
+    kind: Literal["toy"] = "toy"
+    dim: int = 8
+
+
+class Toy(Model):
+    """DistMult with explicit negatives: what the interface's own `backward`, `save` and `load` are tried with."""
+
+    Config = ToyConfig
+    needs = Needs(negatives=4)
+
+    def __init__(self, kg, config):
+        super().__init__(kg, config)
+        self.entity = nn.Parameter(torch.randn(kg.num_entities, config.dim))
+        self.relation = nn.Parameter(torch.randn(2 * kg.num_relations, config.dim))
+
+    def loss(self, batch):
+        heads, relations, tails, negatives = (
+            torch.from_numpy(part).long() for part in (batch.heads, batch.relations, batch.tails, batch.negatives)
+        )
+        queries = self.entity[heads] * self.relation[relations]  # (B, dim)
+        positive = (queries * self.entity[tails]).sum(1)
+        negative = torch.einsum("bd,bkd->bk", queries, self.entity[negatives])
+        loss = functional.softplus(-positive).mean() + functional.softplus(negative).mean()
+        return loss, {"positive_score": positive.detach().mean()}
+
+    @torch.no_grad()
+    def score(self, questions, candidates=None):
+        entities, relations = (torch.from_numpy(part).long() for part in (questions.entities, questions.relations))
+        queries = self.entity[entities] * self.relation[relations]
+        if candidates is None:
+            return queries @ self.entity.T
+        return torch.einsum("qd,qkd->qk", queries, self.entity[torch.from_numpy(candidates).long()])
+
+
+KINDS = {**MODELS, "toy": Toy}
+KG = small_graph()
+
+
+def make(kind, backbone):
+    """A model with weights that tell entities apart, from one seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        model = KINDS[kind](KG, KINDS[kind].Config(**SMALL[kind](backbone)))
+        for parameter in model.parameters():
+            parameter.data += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+def draw(model, step=0):
+    """A batch as it comes out of a sampler."""
+    return make_sampler(KG, SamplingConfig(batch_size=32, sampler="random"), 0, model.needs).draw(step)
+
+
+def gradients_of(model):
+    """The gradients that lie at the parameters, which are then cleared."""
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad(set_to_none=True)
+    return gradients
+
+
+# What two processes must compute as one does: a step of each kind without dropout, and one of the text model with it,
+# which is drawn by chunk and so the same however many processes share the chunks.
+STEPS = [*KINDS, CHUNKED := "text, in chunks"]
+
+
+def step_of(name, backbone, processes):
+    """The loss and the gradients of a step."""
+    model = make("text" if name == CHUNKED else name, backbone).eval()
+    if name == CHUNKED:
+        encoder = model.config.encoder.replace(chunk_tokens=128)
+        model.train().config = model.config.replace(encoder=encoder)
+        model.towers.config = encoder
+    context = StepContext(processes=processes)
+    model.prepare_training(context)
+    metrics = model.backward(model.collate(draw(model)), context)
+    return {"loss": metrics["loss"], **gradients_of(model)}
+
+
+def one_process(rank, world, address, backbone, folder):
+    """What each of several processes does: the same batches, shared steps, its own view of the results."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", f"file://{address}", rank=rank, world_size=world)
+    processes = Processes(rank, world)
+    for name in STEPS:
+        save_file(step_of(name, backbone, processes), f"{folder}/{name}-{rank}.safetensors")
+    assert processes.any(rank == 1)
+    assert not processes.any(False)
+    torch.distributed.destroy_process_group()
