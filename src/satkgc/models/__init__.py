@@ -1,5 +1,6 @@
 """Models that score answers: the interface, the registry, and one folder or file a kind."""
 
+from satkgc.models.embeddings import INTERACTIONS, EmbeddingConfig, EmbeddingModel
 from satkgc.models.model import (
     Fact,
     Metrics,
@@ -27,8 +28,11 @@ from satkgc.models.text import (
 )
 
 __all__ = [
+    "INTERACTIONS",
     "MODELS",
     "ContrastiveLoss",
+    "EmbeddingConfig",
+    "EmbeddingModel",
     "EncoderConfig",
     "Fact",
     "LossConfig",

@@ -24,12 +24,14 @@ class TrainingConfig(Settings):
     """Length of the run in epochs, as `sampling.epoch_rule` counts them."""
     steps: int | None = Field(default=None, ge=1)
     """Length of the run in steps, instead of epochs."""
+    optimizer: Literal["adamw", "adagrad"] = "adamw"
+    """AdamW for networks; Adagrad is usual for embedding models."""
     learning_rate: float = 5e-5
     """Its peak; it rises over the warm-up and falls to zero on a straight line."""
     warmup_steps: int = Field(default=400, ge=0)
     """Steps of warm-up; at most a tenth of the run, so that a short run is not all warm-up."""
     weight_decay: float = Field(default=1e-4, ge=0, lt=1)
-    """AdamW's, on weight matrices only: not on biases, norms, or single numbers."""
+    """The optimizer's, on weight matrices only: not on biases, norms, or single numbers."""
     clip: float = Field(default=10.0, gt=0)
     """Largest norm of the gradient."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"

@@ -24,7 +24,7 @@ class State:
     seconds: float = 0.0  # spent on them, over all processes
     best: dict[str, Any] | None = None  # {"step", "mrr"} of the best validation
     validated: int = 0  # the step of the last one
-    optimizer: torch.optim.AdamW = field(init=False)
+    optimizer: torch.optim.Optimizer = field(init=False)
 
     def __post_init__(self) -> None:
         self.optimizer = make_optimizer(self.model, self.config)
@@ -83,14 +83,16 @@ class State:
         self.validated = facts["validated"]
 
 
-def make_optimizer(model: Model, config: TrainingConfig) -> torch.optim.AdamW:
-    """Fused AdamW over two groups: weight matrices, which decay; biases, norms and single numbers, which do not."""
+def make_optimizer(model: Model, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Over two groups: weight matrices, which decay; biases, norms and single numbers, which do not."""
     trained = [p for p in model.parameters() if p.requires_grad]
     groups: list[dict[str, Any]] = [
         {"params": [p for p in trained if p.ndim >= 2]},
         {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
+    if config.optimizer == "adagrad":
+        return torch.optim.Adagrad(groups, lr=config.learning_rate, weight_decay=config.weight_decay)
     return torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
 
 

@@ -31,13 +31,13 @@ class CompoundE(Interaction):
 
     def query(self, heads: Tensor, relations: Tensor) -> Tensor:
         """The head scaled, turned and moved."""
-        move, scale, angle = relations.split([2 * self.dim, 2 * self.dim, self.dim], -1)
+        move, scale, angle = torch.split(relations, [2 * self.dim, 2 * self.dim, self.dim], -1)
         return complex_product(heads * scale, torch.cat([angle.cos(), angle.sin()], -1)) + move
 
     def reset(self, entities: Tensor, relations: Tensor, scale: float) -> None:
         """Near the identity: scales around one, all else around zero, angles around the circle."""
         nn.init.normal_(entities, std=scale)
-        move, scales, angle = relations.data.split([2 * self.dim, 2 * self.dim, self.dim], -1)
+        move, scales, angle = torch.split(relations.data, [2 * self.dim, 2 * self.dim, self.dim], -1)
         move.normal_(std=scale)
         scales.normal_(mean=1.0, std=scale)
         angle.uniform_(-math.pi, math.pi)

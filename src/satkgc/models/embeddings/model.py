@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -20,7 +20,7 @@ from satkgc.models.embeddings.interaction import Interaction
 from satkgc.models.embeddings.rotate import RotatE
 from satkgc.models.embeddings.transe import TransE
 from satkgc.models.embeddings.tucker import TuckER
-from satkgc.models.model import Metrics, Model, Questions
+from satkgc.models.model import Metrics, Model, ModelConfig, Questions
 from satkgc.sampling import Batch, Needs
 from satkgc.settings import Settings
 
@@ -34,12 +34,12 @@ INTERACTIONS: dict[str, type[Interaction]] = {
 }
 
 
-class EmbeddingConfig(Settings):
+class EmbeddingConfig(ModelConfig):
     """Settings of an embedding model."""
 
-    section: ClassVar[str] = "model"
-
-    kind: Literal["transe", "distmult", "complex", "rotate", "tucker", "compounde"] = "complex"
+    kind: Literal["embedding"] = "embedding"
+    interaction: str = "complex"
+    """How head, relation and tail make a score: transe, distmult, complex, rotate, tucker or compounde."""
     dim: int = Field(default=200, ge=1)
     """Features of an entity; complex numbers for ComplEx and RotatE, planes for CompoundE."""
     loss: Literal["softmax", "self-adversarial"] = "softmax"
@@ -59,10 +59,17 @@ class EmbeddingConfig(Settings):
     scale: float = Field(default=1e-3, gt=0)
     """Standard deviation of fresh embeddings."""
 
+    @field_validator("interaction")
+    @classmethod
+    def _known(cls, interaction: str) -> str:
+        if interaction not in INTERACTIONS:
+            raise ValueError(f"it takes one of {', '.join(INTERACTIONS)}")
+        return interaction
+
     @model_validator(mode="after")
     def _relation_is_linear(self) -> EmbeddingConfig:
-        if self.relation_loss and self.kind not in ("distmult", "complex"):
-            raise ValueError(f"model.relation_loss is for distmult and complex, not {self.kind}; set it to 0")
+        if self.relation_loss and self.interaction not in ("distmult", "complex"):
+            raise ValueError(f"model.relation_loss is for distmult and complex, not {self.interaction}; set it to 0")
         return self
 
 
@@ -73,7 +80,7 @@ class EmbeddingModel(Model):
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__(kg, config)
-        self.interaction = INTERACTIONS[self.config.kind](self.config.dim)
+        self.interaction = INTERACTIONS[self.config.interaction](self.config.dim)
         self.entities = nn.Embedding(kg.num_entities, self.interaction.entity_width)
         self.relations = nn.Embedding(2 * kg.num_relations, self.interaction.relation_width)
         self.interaction.reset(self.entities.weight, self.relations.weight, self.config.scale)
@@ -92,7 +99,7 @@ class EmbeddingModel(Model):
             loss = self._self_adversarial(self.interaction.score_some(queries, t[:, None])[:, 0], negatives)
         metrics: Metrics = {}
         if self.config.n3:
-            cubes = sum((self.interaction.factors(part) ** 3).sum() for part in (h, r, t))
+            cubes = torch.stack([(self.interaction.factors(part) ** 3).sum() for part in (h, r, t)]).sum()
             metrics["n3"] = cubes.detach() / len(heads)
             loss = loss + self.config.n3 * cubes / len(heads)
         if self.config.relation_loss:
@@ -107,7 +114,7 @@ class EmbeddingModel(Model):
         """Of all entities, or of each question's candidates."""
         beyond = int(questions.entities.max(initial=0)) >= self.kg.num_entities
         if beyond or (candidates is not None and int(candidates.max(initial=0)) >= self.kg.num_entities):
-            what = f"a {self.config.kind} model knows the entities of its graph alone"
+            what = "an embedding model knows the entities of its graph alone"
             raise SatkgcError(what, remedy="ask about one of them, or train a model that reads text")
         h, r = self.entities(self._ids(questions.entities)), self.relations(self._ids(questions.relations))
         queries = self.interaction.query(h, r)
