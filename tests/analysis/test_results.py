@@ -115,6 +115,8 @@ def test_a_wrong_value_in_a_file_is_told_with_the_file(tmp_path):
 def settings_of(config):
     """A result's settings by the names that they have now; of what is gone those that are not as they are left."""
     old = flatten(config)
+    if "model.kind" in old:
+        return {name: value for name, value in old.items() if name not in OTHER}
     by_relation = old.pop("text.neighbour_relations", False)
     old["model.text.neighbours_per_relation" if by_relation else "text.neighbours"] = old.pop("text.neighbours")
     settings = {}
