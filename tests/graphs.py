@@ -8,7 +8,7 @@ import pyarrow as pa
 from satkgc.kg import KnowledgeGraph, Vocabulary
 
 
-def graph_of(triples, num_entities, num_relations=1, valid=None, test=None) -> KnowledgeGraph:  # type: ignore[no-untyped-def]
+def graph_of(triples, num_entities, num_relations=1, valid=None, test=None, inference=None) -> KnowledgeGraph:  # type: ignore[no-untyped-def]
     """A graph from index triples, with made-up names: for tests of structure."""
     entities = [f"e{i}" for i in range(num_entities)]
     relations = [f"r{i}" for i in range(num_relations)]
@@ -29,6 +29,7 @@ def graph_of(triples, num_entities, num_relations=1, valid=None, test=None) -> K
         np.array(triples, np.int32).reshape(-1, 3),
         None if valid is None else np.array(valid, np.int32).reshape(-1, 3),
         None if test is None else np.array(test, np.int32).reshape(-1, 3),
+        inference=None if inference is None else np.array(inference, np.int32).reshape(-1, 3),
     )
 
 

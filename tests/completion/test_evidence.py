@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from satkgc.completion import NewEntity, Question, Role
+from little_world import little_world, write_run
+from satkgc.completion import Completer, NewEntity, Question, Role
 from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
 
 pytest_plugins = ["world"]
 
@@ -163,3 +165,25 @@ def test_facts_join_a_new_entity_to_the_graph(completer):
     alone = NewEntity("Nia", facts=(Role("near", "head", "Q3"),))
     assert completer.evidence(alone, "near", "Q3", k=1).path is None
     assert completer.evidence("Q3", "near", alone, k=1).path is not None
+
+
+def test_the_inference_split_is_evidence_and_shows_at_its_entities(tmp_path, tiny_backbone):
+    whole = little_world()
+    old = (whole.train[:, [0, 2]] < 60).all(1)
+    new = (whole.train[:, [0, 2]] >= 60).all(1)
+    kg = KnowledgeGraph.from_arrays(
+        "two", whole.entities, whole.relations, whole.train[old], whole.valid[:9], inference=whole.train[new]
+    )
+    completer = Completer.load(write_run(tmp_path / "run", kg, tiny_backbone))
+    graph = nx.MultiGraph((h, t) for h, _, t in kg.inference.tolist())
+    lengths = set()
+    for h, t in combinations(sorted(graph)[:12], 2):
+        path = completer.evidence(f"Q{h}", "capital_of", f"Q{t}", k=1).path
+        if graph.has_edge(h, t) or not nx.has_path(graph, h, t):
+            continue
+        assert len(path) == nx.shortest_path_length(graph, h, t)
+        lengths.add(len(path))
+    assert len(lengths) > 1
+    shown = completer.entity(f"Q{h}")
+    assert shown.degree == len(set(graph[h]))
+    assert {neighbour.id for neighbour in shown.neighbours} == {f"Q{other}" for other in graph[h]}

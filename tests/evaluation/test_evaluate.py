@@ -189,7 +189,7 @@ def test_without_metadata_other_numbers_of_candidates_tell(tmp_path):
 def test_a_split_without_triples_is_named():
     with pytest.raises(SatkgcError, match="no test triples"):
         evaluate(MODEL, graph_of(KG.train, KG.num_entities, KG.num_relations))
-    with pytest.raises(SatkgcError, match="unknown split 'testing'; choose train, valid or test"):
+    with pytest.raises(SatkgcError, match="unknown split 'testing'; choose train, valid, test or inference"):
         run("testing")
 
 

@@ -23,6 +23,24 @@ def test_known_answers_are_those_of_the_graph_in_both_directions():
             assert row[answer] in slices.of(place)
 
 
+def test_with_an_inference_split_a_split_competes_within_the_graph_it_is_about():
+    train, inference = [(0, 0, 1), (1, 0, 2), (2, 0, 3)], [(4, 0, 5), (5, 0, 6)]
+    kg = graph_of(train, 9, valid=[(0, 0, 2)], test=[(4, 0, 6)], inference=inference)
+    assert candidate_entities(kg, "valid", "split").tolist() == [0, 1, 2, 3]
+    assert candidate_entities(kg, "test", "split").tolist() == [4, 5, 6]
+    assert candidate_entities(kg, "test", "all").tolist() == list(range(9))
+    joined = graph_of(train, 9, test=[(4, 0, 2), (8, 0, 5)], inference=inference)  # new entities beside old ones
+    assert candidate_entities(joined, "test", "split").tolist() == [0, 1, 2, 3, 4, 5, 6, 8]
+    bridged = graph_of(train, 9, test=[(4, 0, 5)], inference=[*inference, (6, 0, 3)])  # asked about new ones alone
+    assert candidate_entities(bridged, "test", "split").tolist() == [3, 4, 5, 6]
+
+
+def test_the_filter_takes_out_what_the_inference_split_answers():
+    kg = graph_of([(0, 0, 1)], 7, test=[(4, 0, 6)], inference=[(4, 0, 5), (5, 0, 6)])
+    task = RankingTask.of(kg, kg.test, "tail", candidate_entities(kg, "test", "split"))
+    assert task.known.of(0).tolist() == [1, 2]  # 5 and 6, by their places among 4, 5, 6
+
+
 def test_tiles_put_together_are_the_whole():
     rng = np.random.default_rng(2)
     slices = slices_of([rng.integers(0, 50, n) for n in (0, 9, 30, 1, 0, 4)])

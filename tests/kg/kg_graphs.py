@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.kg import SPLITS, KnowledgeGraph, Vocabulary
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
@@ -36,12 +36,14 @@ def graphs(draw: st.DrawFn) -> KnowledgeGraph:
         draw(st.none() | rows),
         draw(st.none() | rows),
         {split: np.array(members, np.int32) for split, members in held_out.items()},
+        draw(st.none() | rows),
     )
 
 
 def content(graph: KnowledgeGraph) -> dict[str, Any]:
     """Everything that a graph holds or derives, as plain lists."""
-    parts = {"adjacency": graph.adjacency, "known_train": graph.known_train, "known_all": graph.known_all}
+    parts: dict[str, Any] = {"adjacency": graph.adjacency, "fact_adjacency": graph.fact_adjacency}
+    parts |= {name: getattr(graph, name) for name in ("known_train", "known_facts", "known_all")}
     result: dict[str, Any] = {
         f"{name}.{field}": np.asarray(value).tolist()
         for name, part in parts.items()
@@ -50,7 +52,7 @@ def content(graph: KnowledgeGraph) -> dict[str, Any]:
     }
     for members in (graph.entities, graph.relations):
         result |= {f"{members.kind}.{key}": value.tolist() for key, value in vars(members).items() if key != "kind"}
-    for split in ("train", "valid", "test"):
+    for split in SPLITS:
         result[split] = graph.split(split).tolist()
     result["degree"] = graph.adjacency.degree.tolist()
     result["held_out"] = {split: members.tolist() for split, members in graph.split_entities.items()}

@@ -221,7 +221,10 @@ DAMAGES = {
     "foreign": (lambda f: (f / "meta.json").write_text('{"format": "other"}'), "not that of a graph"),
     "a list": (lambda f: (f / "meta.json").write_text("[1]"), "not a graph that can be opened"),
     "benchmark": (lambda f: _edit_meta(f, benchmark=5), "the name of its benchmark is no text"),
-    "newer": (lambda f: _edit_meta(f, version=99), "version 99 of the binary form, where this satkgc reads version 1"),
+    "newer": (
+        lambda f: _edit_meta(f, version=99),
+        "version 99 of the binary form, where this satkgc reads versions 1 and 2",
+    ),
     "counts": (lambda f: _edit_meta(f, train=1), r"an array of \(51, 3\) int32 where \(1, 3\) int32 belongs"),
     "entities": (lambda f: _edit_meta(f, entities=7), "belongs"),
     "no entities": (lambda f: _remove_key(f, "entities"), "not a graph that can be opened: 'entities'"),

@@ -73,8 +73,9 @@ def whole_text(  # type: ignore[no-untyped-def]
     """The entity's text as one string, written down from the rules and not from the code."""
     name, words = kg.entities.name(entity), kg.entities.description(entity).split()
     short = len(words) < config.short_words
-    joined = {(int(r), int(t)) for h, r, t in kg.train if h == entity}
-    joined |= {(int(r) + NUM_RELATIONS, int(h)) for h, r, t in kg.train if t == entity}
+    triples = kg.train if entity in kg.train[:, [0, 2]] else kg.inference
+    joined = {(int(r), int(t)) for h, r, t in triples if h == entity}
+    joined |= {(int(r) + NUM_RELATIONS, int(h)) for h, r, t in triples if t == entity}
     lists = short and not drop_neighbours and len(joined) > 0
     description = " ".join(
         words if config.neighbour_dropout and not lists else words[: config.description_words or None]
@@ -150,6 +151,19 @@ def test_equals_tokenising_the_whole_string(name: str, setting: str) -> None:
     assert (batch.type_ids is not None) == types
     if setting in ("default", "narrow"):
         assert queries.lengths.max() == config.max_tokens, "nothing was cut: the test shows too little"
+
+
+@pytest.mark.parametrize("setting", ["all neighbours", "by relation"])
+def test_who_is_not_in_train_names_neighbours_of_the_inference_split(setting: str) -> None:
+    whole, tokenizer, config = worded_graph(), tokenizer_named("minilm"), CONFIGS[setting]
+    trained = (whole.train[:, [0, 2]] < 25).all(1)  # some inference triples join new entities to old ones
+    vocabularies = whole.entities, whole.relations
+    kg = KnowledgeGraph.from_arrays("two", *vocabularies, whole.train[trained], inference=whole.train[~trained])
+    assert np.isin(kg.inference[:, [0, 2]], kg.train[:, [0, 2]]).any()
+    entities = Texts(kg, tokenizer, config).entities(np.arange(NUM_ENTITIES))
+    for entity in range(NUM_ENTITIES):
+        expected = tokenizer(whole_text(kg, config, entity, None), truncation=True, max_length=config.max_tokens)
+        assert entities.ids[entities.ptr[entity] : entities.ptr[entity + 1]].tolist() == expected["input_ids"]
 
 
 def test_the_answer_is_never_among_the_neighbours() -> None:

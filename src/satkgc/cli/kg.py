@@ -41,7 +41,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "head": (str, "Tables: the column of heads, by name or by position from 0. (default: guessed)"),
     "relation": (str, "Tables: the column of relations. (default: guessed)"),
     "tail": (str, "Tables: the column of tails. (default: guessed)"),
-    "split_column": (str, "Tables: the column that says train, valid or test. (default: split)"),
+    "split_column": (str, "Tables: the column that says train, valid, test or inference. (default: split)"),
     "entities": (Path, "Tables: a second table with ids, names and descriptions of entities."),
     "relations": (Path, "Tables: a third table with ids and names of relations."),
     "id": (str, "Tables: the column of ids in those two. (default: guessed)"),
@@ -204,7 +204,7 @@ def get(
     if to is not None:
         folder = to / (entry.archive or entry.name)
         write_tsv(graph, folder)
-        typer.echo(f"{folder}: train.tsv, valid.tsv, test.tsv, entities.tsv, relations.tsv")
+        typer.echo(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
 @contextmanager

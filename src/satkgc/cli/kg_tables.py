@@ -13,9 +13,9 @@ MOST, LEAST = 20, 5  # relations in the table: the most frequent, and the rarest
 LONGEST = 60  # characters of an id
 
 LEAKS = {
-    "same": "also in train",
-    "symmetric": "turned round in train (symmetric relation)",
-    "inverse": "turned round in train (inverse relation)",
+    "same": "also in {facts}",
+    "symmetric": "turned round in {facts} (symmetric relation)",
+    "inverse": "turned round in {facts} (inverse relation)",
 }
 
 
@@ -35,7 +35,7 @@ def print_figures(figures: dict[str, Any]) -> None:
     such_as = f", such as {', '.join(map(_cut, by_id['examples']))}" if by_id["entities"] else ""
     row("named by their id", by_id["entities"], f"{_percent(by_id['entities'], entities)}{such_as}")
     row("relations", figures["relations"])
-    for split in ("train", "valid", "test"):
+    for split in ("train", "valid", "test", "inference")[: 4 if figures["inference"] else 3]:
         held_out = figures["held_out_entities"].get(split)
         row(f"{split} triples", figures[split], f"{held_out:,} held-out entities" if held_out else "")
     table.add_section()
@@ -54,10 +54,10 @@ def print_figures(figures: dict[str, Any]) -> None:
     for what, key in (("words in a name", "name_words"), ("words in a description", "description_words")):
         row(what, figures[key]["mean"], f"median {figures[key]['median']:g}, at most {figures[key]['max']:,}")
     table.add_section()
-    leaks = figures["leaks"]
+    leaks, facts = figures["leaks"], "train or inference" if figures["inference"] else "train"
     for split in ("valid", "test"):
         counts = leaks[split]
-        note = ", ".join(f"{counts[kind]:,} {text}" for kind, text in LEAKS.items() if counts[kind])
+        note = ", ".join(f"{counts[kind]:,} {text.format(facts=facts)}" for kind, text in LEAKS.items() if counts[kind])
         row(f"leaks into {split}", sum(counts.values()), note)
     for kind in ("symmetric", "inverse"):
         row(f"{kind} relations", len(leaks[f"{kind}_relations"]), "by their mirrors in train")

@@ -173,15 +173,15 @@ class Completer:
         return self._engine.names.search(text, limit)
 
     def entity(self, entity: str, limit: int = 50, offset: int = 0) -> EntityDetail:
-        """An entity by id or name, with its neighbours in the training graph and by facts of those added since, from
-        the one at `offset` on."""
+        """An entity by id or name, with its neighbours in the training graph, in the inference split and by facts of
+        those added since, from the one at `offset` on."""
         names, relations, size = self._engine.names, self.kg.relations, self.kg.num_relations
         index = names.entity(entity)
         shown = names.describe(index)
-        edges = self.kg.adjacency.triples_at(index) if index < self.kg.num_entities else np.empty(0, np.int32)
+        edges = self.kg.fact_adjacency.triples_at(index) if index < self.kg.num_entities else np.empty(0, np.int32)
         links = [
             (r, t) if h == index else (r + size, h)
-            for h, r, t in self.kg.train[edges[offset : offset + limit]].tolist()
+            for h, r, t in self.kg.facts[edges[offset : offset + limit]].tolist()
         ]
         late = names.facts(index)
         neighbours = []
@@ -204,7 +204,7 @@ class Completer:
         person wants no antonym of a dog: what similar entities never have is left out. `asked` says which side of the
         relation is the question's, so that the entity is on the other. Without vectors all entities are looked at.
         """
-        retriever, known, kg = self._engine.retriever, self.kg.known_train, self.kg
+        retriever, known, kg = self._engine.retriever, self.kg.known_facts, self.kg
         resolved = self._engine.resolve(entity)
         ptr, relations = known.head_ptr, known.head_relations
         if asked == "head":

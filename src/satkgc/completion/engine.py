@@ -54,7 +54,7 @@ class Engine:
         self.names, self.kg = names, names.kg
         self.retriever, self.model = retriever, retriever.model
         self.calibration = calibration or Calibration()
-        loops = self.kg.train[self.kg.train[:, 0] == self.kg.train[:, 2], 1]
+        loops = self.kg.facts[self.kg.facts[:, 0] == self.kg.facts[:, 2], 1]
         self._reflexive = frozenset(np.unique(loops).tolist())  # relations that some entity has to itself
 
     def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:

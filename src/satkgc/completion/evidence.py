@@ -78,8 +78,8 @@ def _similar(
 
 
 def _path(engine: Engine, head: EntityOrText, relation: int, tail: EntityOrText) -> tuple[Step, ...] | None:
-    """A shortest path in the training graph that does not use the triple itself; facts join a new entity to it."""
-    graph, triples, size = engine.kg.adjacency, engine.kg.train, engine.kg.num_relations
+    """A shortest path in the graph's facts that does not use the triple itself; facts of its own join a new entity."""
+    graph, triples, size = engine.kg.fact_adjacency, engine.kg.facts, engine.kg.num_relations
     sources, targets = _entrances(engine, head, (relation, tail)), _entrances(engine, tail, (relation + size, head))
     if head == tail or not sources or not targets:
         return None
@@ -115,7 +115,7 @@ def _path(engine: Engine, head: EntityOrText, relation: int, tail: EntityOrText)
 
 
 def _entrances(engine: Engine, end: EntityOrText, fact: tuple[int, EntityOrText]) -> dict[int, int | None]:
-    """Where an end stands in the training graph: itself, or what the facts of a new one lead to, and by what.
+    """Where an end stands in the graph: itself, or what the facts of a new one lead to, and by what.
 
     The fact that the evidence is for does not count.
     """

@@ -20,7 +20,7 @@ from satkgc.completion.answer import (
 )
 from satkgc.completion.search import MAX_LETTERS, EntitySearch, name_match, similarity
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import SPLITS, KnowledgeGraph
 from satkgc.models import Fact, NewEntityText
 
 SHOWN = 5  # candidates or suggestions named in a message
@@ -64,7 +64,7 @@ class Names:
         if new is not None:
             text = new.text
             return Entity(new.id, text.name, text.description, len({fact.entity for fact in text.facts}))
-        entities, degree = self.kg.entities, int(self.kg.adjacency.degree[index])
+        entities, degree = self.kg.entities, int(self.kg.fact_adjacency.degree[index])
         return Entity(entities.id(index), entities.name(index), entities.description(index), degree)
 
     def describe_relation(self, index: int) -> Relation:
@@ -111,7 +111,7 @@ class Names:
         if len(named) == 1:
             return named[0]
         if named:
-            degree = self.kg.adjacency.degree
+            degree = self.kg.fact_adjacency.degree
             shown = sorted(named, key=lambda i: -int(degree[i]) if i < len(degree) else 0)[:SHOWN]
             raise AmbiguousNameError("entity", ref, [self.describe(i) for i in shown], len(named))
         raise UnknownNameError("entity", ref, self.search(ref, SHOWN))
@@ -178,7 +178,7 @@ class Names:
     def _find_members(self, relation: int, side: str, other: int | None, _: int) -> Int32:
         column, across = (0, 2) if side == "head" else (2, 0)
         parts = []
-        for triples in (self.kg.train, self.kg.valid, self.kg.test):
+        for triples in map(self.kg.split, SPLITS):
             kept = triples[triples[:, 1] == relation]
             parts.append(kept[:, column] if other is None else kept[kept[:, across] == other, column])
         directed = relation if side == "head" else relation + self.kg.num_relations

@@ -49,7 +49,7 @@ def prepare(run: Path, model: Model, index: str = "exact", on_progress: OnProgre
     retriever = make_retriever(model, None)
     if isinstance(model, VectorModel):
         retriever = _build(folder, model, index, origin, on_progress)
-    search = EntitySearch.build(kg.entities, kg.adjacency.degree)
+    search = EntitySearch.build(kg.entities, kg.fact_adjacency.degree)
     search.save(folder)
     engine = Engine(Names(kg, search), retriever)
     on_progress("fitting the probabilities")
@@ -92,7 +92,7 @@ def open_prepared(run: Path, model: Model) -> Engine:
     format, calibration = facts.get("format", 0), run / "calibration.json"
     index: Index | None = None
     try:
-        search = EntitySearch.open(folder, kg.entities, kg.adjacency.degree)
+        search = EntitySearch.open(folder, kg.entities, kg.fact_adjacency.degree)
         if facts.get("calibrated") and not calibration.is_file():
             raise FileNotFoundError(f"no {calibration.name}")
         if isinstance(model, VectorModel):

@@ -25,7 +25,7 @@ from satkgc.completion.calibration import COMPETITORS
 from satkgc.completion.engine import Engine
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
-from satkgc.kg import NOT_TSV, KnowledgeGraph, check_tsv_ids, tsv_id_error
+from satkgc.kg import NOT_TSV, SPLITS, KnowledgeGraph, check_tsv_ids, tsv_id_error
 from satkgc.progress import progress_bar
 
 log = logging.getLogger("satkgc.completion")
@@ -155,7 +155,7 @@ def _members(engine: Engine, directed: int) -> Int32:
 
 def single_answered(kg: KnowledgeGraph) -> set[int]:
     """The directed relations that have one answer for nearly every entity that has any."""
-    known = np.concatenate([kg.train, kg.valid, kg.test]).astype(np.int64)
+    known = np.concatenate([kg.split(split) for split in SPLITS]).astype(np.int64)
     result: set[int] = set()
     for shift, entity, answer in ((0, 0, 2), (kg.num_relations, 2, 0)):
         size = kg.num_entities

@@ -123,7 +123,7 @@ def _rank_by_vectors(
             start = time.perf_counter()
             bonus = None
             if config.rerank_hops:
-                bonus = neighbourhood_bonus(kg.adjacency, task.entities, config.rerank_hops, config.rerank_weight)
+                bonus = neighbourhood_bonus(kg.fact_adjacency, task.entities, config.rerank_hops, config.rerank_weight)
                 bonus = bonus.among(candidates) if len(candidates) < kg.num_entities else bonus
             ranks[direction] = rank_queries(
                 queries,

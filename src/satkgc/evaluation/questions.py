@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numba import njit
@@ -90,14 +91,19 @@ def candidate_entities(kg: KnowledgeGraph, split: str, which: str) -> Int32:
     """The entities to rank, ascending.
 
     "all" is every entity of the graph. "split" is the entities in the split's own triples, with those that an inductive
-    graph names for the split: what Wikidata5M's inductive setting ranks.
+    graph names for the split: what Wikidata5M's inductive setting ranks. Where the graph has an inference split, train
+    and inference are two graphs, and "split" is all entities of the one that the split's triples are about, or of both.
     """
     if which == "all":
         return np.arange(kg.num_entities, dtype=np.int32)
     if which != "split":
         raise SatkgcError(f"unknown candidates {which!r}", remedy='evaluation.candidates is "all" or "split"')
     named = kg.split_entities.get(split, np.empty(0, np.int32))
-    return np.union1d(kg.split(split)[:, [0, 2]], named).astype(np.int32)
+    members = np.union1d(kg.split(split)[:, [0, 2]], named)
+    if len(kg.inference):
+        graphs = [np.unique(facts[:, [0, 2]]) for facts in (kg.train, kg.inference)]
+        members = reduce(np.union1d, [part for part in graphs if len(np.intersect1d(part, members))], members)
+    return members.astype(np.int32)
 
 
 @njit(cache=True, nogil=True)

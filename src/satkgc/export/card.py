@@ -54,6 +54,7 @@ def model_card(run: RunFolder, format: str, checks: dict[str, Any]) -> str:
     shown |= {"tokens": text.max_tokens} if text else {}
     shown |= {"columns": "id, name, text, vector" if is_text else "id, name, vector"}
     backbone = f" Backbone: {model.encoder.backbone}." if isinstance(model, TextModelConfig) else ""
+    inference = f", {len(kg.inference):,} to answer from alone" if len(kg.inference) else ""
     use = USE[format]
     for name, value in shown.items():
         use = use.replace(f"{{{name}}}", str(value).replace('"', "'"))
@@ -75,7 +76,7 @@ tags: [knowledge-graph, link-prediction]
 ## Data
 
 {kg.num_entities:,} entities, {kg.num_relations:,} relations; {len(kg.train):,} triples for training,
-{len(kg.valid):,} for validation, {len(kg.test):,} for testing.{backbone}
+{len(kg.valid):,} for validation, {len(kg.test):,} for testing{inference}.{backbone}
 
 ## Measured
 

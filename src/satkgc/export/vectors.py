@@ -91,10 +91,12 @@ def relation_strings(kg: KnowledgeGraph, config: TextConfig) -> list[str]:
 
 def _neighbours(kg: KnowledgeGraph, config: TextConfig, entity: int) -> Iterator[tuple[int, str]]:
     """An entity's neighbours: directed relations, all the same where they are not named, and names."""
+    trained = kg.adjacency.degree[entity] > 0  # others have neighbours in the inference split alone
     if not config.neighbours_per_relation:
-        groups = [(0, kg.adjacency.neighbours_of(entity))]
+        groups = [(0, (kg.adjacency if trained else kg.fact_adjacency).neighbours_of(entity))]
     else:
-        groups = [(directed, kg.known_train.answers(entity, directed)) for directed in range(2 * kg.num_relations)]
+        known = kg.known_train if trained else kg.known_facts
+        groups = [(directed, known.answers(entity, directed)) for directed in range(2 * kg.num_relations)]
     for directed, others in groups:
         yield from ((directed, kg.entities.name(int(other))) for other in others if other != entity)
 

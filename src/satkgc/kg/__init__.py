@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from satkgc.kg.adjacency import Adjacency, KnownTriples, as_indices
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "CATALOGUE",
     "CATEGORIES",
     "NOT_TSV",
+    "SPLITS",
     "Adjacency",
     "Counts",
     "Entry",

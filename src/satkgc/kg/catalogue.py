@@ -19,7 +19,7 @@ from typing import Any
 from satkgc.errors import SatkgcError
 from satkgc.kg import public_formats, store
 from satkgc.kg.download import fetch
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.readers import ReadOptions, read_graph
 
 READING = 2  # raise when a reader changes what it makes of the same files: older cached graphs are then left alone
@@ -34,11 +34,12 @@ class Counts:
     train: int
     valid: int
     test: int
+    inference: int = 0
 
     @classmethod
     def of(cls, graph: KnowledgeGraph) -> Counts:
         """What it holds."""
-        return cls(graph.num_entities, graph.num_relations, len(graph.train), len(graph.valid), len(graph.test))
+        return cls(graph.num_entities, graph.num_relations, *(len(graph.split(split)) for split in SPLITS))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,16 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Adjacency, KnownTriples, as_indices, as_triples
 from satkgc.kg.vocabulary import Vocabulary
 
+SPLITS = ("train", "valid", "test", "inference")
+
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeGraph:
-    """Entities, relations, three splits of triples, and the lookups that training and evaluation need.
+    """Entities, relations, the splits of triples, and the lookups that training and evaluation need.
+
+    The fourth split, `inference`, has triples to answer from and never to train on: the graph around entities that
+    training does not see. Most graphs have none. Samplers and losses read `train`, `adjacency` and `known_train`; what
+    answers reads `facts`, `fact_adjacency` and `known_facts`, which are the same where there is no inference split.
 
     Arrays are read-only and int32; triples have the columns head, relation, tail. Derived structures are built on
     first use, or memory-mapped when the graph was opened from its binary form.
@@ -30,6 +36,7 @@ class KnowledgeGraph:
     train: Int32  # (T, 3)
     valid: Int32  # (V, 3)
     test: Int32  # (S, 3)
+    inference: Int32 = field(default_factory=lambda: as_triples([]))  # (I, 3)
     split_entities: Mapping[str, Int32] = field(default_factory=dict)  # inductive graphs: "valid", "test"
     path: Path | None = None  # the binary folder this was opened from
     fingerprint: str | None = None  # of that folder's content
@@ -45,20 +52,22 @@ class KnowledgeGraph:
         valid: Any = None,
         test: Any = None,
         split_entities: Mapping[str, Int32] | None = None,
+        inference: Any = None,
     ) -> KnowledgeGraph:
         """Make a graph from index triples, as they are: nothing is dropped, nothing split. The arrays are copied."""
         parts = ((name, str), (entities, Vocabulary), (relations, Vocabulary))
         if not all(isinstance(part, kind) for part, kind in parts):
             remedy = "give a text, and what Vocabulary.build makes of ids, names and descriptions"
             raise SatkgcError("a graph has a name and two vocabularies", remedy=remedy)
-        splits = [as_triples([] if rows is None else np.array(rows)) for rows in (train, valid, test)]
+        splits = [as_triples([] if rows is None else np.array(rows)) for rows in (train, valid, test, inference)]
         for triples in splits:
             _check_range(triples[:, ::2], len(entities), "entity")
             _check_range(triples[:, 1], len(relations), "relation")
         held_out = {key: as_indices(value) for key, value in (split_entities or {}).items()}
         for members in held_out.values():
             _check_range(members, len(entities), "entity", "a split")
-        return cls(name, entities, relations, splits[0], splits[1], splits[2], split_entities=held_out)
+        train, valid, test, inference = splits
+        return cls(name, entities, relations, train, valid, test, inference, split_entities=held_out)
 
     @classmethod
     def load(cls, source: str | Path, **options: Any) -> KnowledgeGraph:
@@ -99,9 +108,19 @@ class KnowledgeGraph:
         return len(self.relations)
 
     @cached_property
+    def facts(self) -> Int32:
+        """What answers may be derived from: train, and after it inference.  # (T + I, 3)"""
+        return as_triples(np.concatenate([self.train, self.inference])) if len(self.inference) else self.train
+
+    @cached_property
     def adjacency(self) -> Adjacency:
         """Neighbours and triples of every entity in the training graph."""
         return Adjacency.build(self.train, self.num_entities)
+
+    @cached_property
+    def fact_adjacency(self) -> Adjacency:
+        """Neighbours of every entity among the facts; its edges are rows of `facts`."""
+        return Adjacency.build(self.facts, self.num_entities) if len(self.inference) else self.adjacency
 
     @cached_property
     def known_train(self) -> KnownTriples:
@@ -109,23 +128,32 @@ class KnowledgeGraph:
         return KnownTriples.build(self.train, self.num_entities, self.num_relations)
 
     @cached_property
+    def known_facts(self) -> KnownTriples:
+        """Answers known from the facts."""
+        if not len(self.inference):
+            return self.known_train
+        return KnownTriples.build(self.facts, self.num_entities, self.num_relations)
+
+    @cached_property
     def known_all(self) -> KnownTriples:
         """Answers known from any split: the filter of filtered ranks."""
-        if not len(self.valid) and not len(self.test):
+        if all(len(self.split(name)) == 0 for name in SPLITS[1:]):
             return self.known_train
-        triples = np.concatenate([self.train, self.valid, self.test])
+        triples = np.concatenate([self.split(name) for name in SPLITS])
         return KnownTriples.build(triples, self.num_entities, self.num_relations)
 
     def split(self, name: str) -> Int32:
-        """The triples of "train", "valid" or "test"."""
-        if name not in ("train", "valid", "test"):
-            raise SatkgcError(f"unknown split {name!r}", remedy="choose train, valid or test")
-        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
+        """The triples of "train", "valid", "test" or "inference"."""
+        if name not in SPLITS:
+            raise SatkgcError(f"unknown split {name!r}", remedy="choose train, valid, test or inference")
+        return {"train": self.train, "valid": self.valid, "test": self.test, "inference": self.inference}[name]
 
     def __repr__(self) -> str:
+        shown = SPLITS if len(self.inference) else SPLITS[:3]
+        counts = "/".join(f"{len(self.split(name)):,}" for name in shown)
         return (
             f"KnowledgeGraph({self.name!r}: {self.num_entities:,} entities, {self.num_relations:,} relations, "
-            f"{len(self.train):,}/{len(self.valid):,}/{len(self.test):,} train/valid/test triples)"
+            f"{counts} {'/'.join(shown)} triples)"
         )
 
 

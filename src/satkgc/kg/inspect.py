@@ -1,6 +1,7 @@
 """What a graph looks like before one trains on it: sizes, degrees, components, kinds of relations, texts, leaks.
 
-*Leaks* are answers that train gives away: held-out triples that it holds too, or whose mirror it holds. The mirror of
+*Leaks* are answers that the facts (train, and inference where there is any) give away: held-out triples that they hold
+too, or whose mirror they hold. The mirror of
 (h, r, t) is (t, r, h) where r is symmetric, and (t, s, h) where s is the inverse of r. Which relations are so is read
 off the training triples, loops left aside: r and s are inverse if at least half of the triples of r have a mirror in s
 and at least half of those of s in r; r is symmetric if it is its own inverse. Half, because a random split has already
@@ -23,7 +24,7 @@ from numba import njit
 from satkgc.arrays import Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Adjacency
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import names_from_ids
 
 log = logging.getLogger("satkgc.kg")
@@ -50,6 +51,7 @@ def inspect_graph(graph: KnowledgeGraph) -> dict[str, Any]:
         "train": len(graph.train),
         "valid": len(graph.valid),
         "test": len(graph.test),
+        "inference": len(graph.inference),
         "held_out_entities": {split: len(members) for split, members in graph.split_entities.items()},
         "mean_degree": float(degree.mean()) if len(degree) else 0.0,
         "median_degree": p50,
@@ -96,7 +98,7 @@ def _category_counts(graph: KnowledgeGraph) -> dict[str, dict[str, int]]:
 def _relation_triples(graph: KnowledgeGraph) -> list[dict[str, Any]]:
     """Every relation with its triples of all splits, the most frequent first."""
     relations = graph.relations
-    column = np.concatenate([graph.split(split)[:, 1] for split in ("train", "valid", "test")])
+    column = np.concatenate([graph.split(split)[:, 1] for split in SPLITS])
     counts = np.bincount(column, minlength=len(relations))
     order = np.argsort(-counts, kind="stable")
     return [{"id": relations.id(r), "name": relations.name(r), "triples": int(counts[r])} for r in order]
@@ -204,9 +206,10 @@ def warn_of_leaks(graph: KnowledgeGraph) -> None:
         counts = getattr(leaks, split)
         if counts.same or counts.symmetric or counts.inverse:
             log.warning(
-                "%s: of %s %s triples train holds %s as they are, %s turned round under a symmetric relation "
+                "%s: of %s %s triples %s %s as they are, %s turned round under a symmetric relation "
                 "and %s under an inverse one",
                 graph.name, f"{len(graph.split(split)):,}", split,
+                "train and inference hold" if len(graph.inference) else "train holds",
                 f"{counts.same:,}", f"{counts.symmetric:,}", f"{counts.inverse:,}",
             )  # fmt: skip
 
@@ -243,8 +246,8 @@ def _mirrored(train, neighbour_ptr, edge_ptr, edges, num_relations):  # type: ig
 
 
 def _count_leaks(graph: KnowledgeGraph, triples: Int32, pairs: Int32, mirror: bool) -> int:
-    """How many triples are in train, as they are or turned round with a relation that `pairs` gives for theirs."""
-    known = graph.known_train
+    """How many triples are facts, as they are or turned round with a relation that `pairs` gives for theirs."""
+    known = graph.known_facts
     partner_ptr = np.searchsorted(pairs[:, 0], np.arange(graph.num_relations + 1))
     partners = np.ascontiguousarray(pairs[:, 1])
     return int(

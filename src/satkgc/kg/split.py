@@ -65,7 +65,7 @@ def split_graph(
         )  # fmt: skip
     train, valid_triples, test_triples = (graph.train[side == code] for code in (TRAIN, VALID, TEST))
     return KnowledgeGraph.from_arrays(
-        graph.name, graph.entities, graph.relations, train, valid_triples, test_triples, entities
+        graph.name, graph.entities, graph.relations, train, valid_triples, test_triples, entities, graph.inference
     )
 
 

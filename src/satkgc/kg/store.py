@@ -23,12 +23,13 @@ import pyarrow as pa
 
 from satkgc import files
 from satkgc.errors import SatkgcError
-from satkgc.kg.adjacency import Adjacency, KnownTriples
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.adjacency import Adjacency, KnownTriples, as_triples
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
 FORMAT = "satkgc-graph"
 VERSION = 1
+INFERENCE_VERSION = 2  # of a graph with an inference split, which version 1 would open without it
 META = "meta.json"
 # What numpy and Arrow raise over files that are not what they say; numpy parses a header as Python tokens.
 UNREADABLE = OSError, ValueError, LookupError, TypeError, EOFError, SyntaxError, tokenize.TokenError
@@ -48,7 +49,7 @@ def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False)
             files = {name: entry for job in jobs for name, entry in job.result().items()}
         meta = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": INFERENCE_VERSION if len(graph.inference) else VERSION,
             "name": graph.name,
             "entities": graph.num_entities,
             "relations": graph.num_relations,
@@ -58,6 +59,8 @@ def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False)
             "held_out": sorted(graph.split_entities),
             "files": dict(sorted(files.items())),
         }
+        if len(graph.inference):
+            meta["inference"] = len(graph.inference)
         if graph.benchmark is not None:
             meta["benchmark"] = graph.benchmark
         (partial / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
@@ -70,13 +73,14 @@ def _write_adjacency(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
 
 def _write_known(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
     files = _save_arrays(folder, "known_train_", _array_fields(_derived(graph, "known_train")))
-    if len(graph.valid) or len(graph.test):  # otherwise both are the same
+    if any(len(graph.split(split)) for split in SPLITS[1:]):  # otherwise both are the same
         files |= _save_arrays(folder, "known_all_", _array_fields(_derived(graph, "known_all")))
     return files
 
 
 def _write_rest(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
-    files = _save_arrays(folder, "", {"train": graph.train, "valid": graph.valid, "test": graph.test})
+    splits = SPLITS if len(graph.inference) else SPLITS[:3]
+    files = _save_arrays(folder, "", {split: graph.split(split) for split in splits})
     files |= _save_arrays(folder, "held_out_", dict(graph.split_entities))
     for vocabulary, stem in ((graph.entities, "entities"), (graph.relations, "relations")):
         files |= _save_vocabulary(folder / f"{stem}.arrow", vocabulary)
@@ -222,9 +226,10 @@ def _read_meta(folder: Path) -> dict[str, Any]:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         if meta.get("format") != FORMAT:
             raise ValueError("its meta.json is not that of a graph")
-        if meta["version"] != VERSION:
+        if meta["version"] not in (VERSION, INFERENCE_VERSION):
             raise SatkgcError(
-                f"a graph in version {meta['version']} of the binary form, where this satkgc reads version {VERSION}",
+                f"a graph in version {meta['version']} of the binary form, where this satkgc reads versions {VERSION} "
+                f"and {INFERENCE_VERSION}",
                 where=folder,
                 remedy="import the graph again from its source",
             )
@@ -256,6 +261,7 @@ def _map(folder: Path, meta: dict[str, Any], fingerprint: str) -> KnowledgeGraph
         array("train"),
         array("valid"),
         array("test"),
+        array("inference") if "inference" in meta else as_triples([]),
         split_entities={name: array(f"held_out_{name}") for name in meta["held_out"]},
         path=folder,
         fingerprint=fingerprint,
@@ -277,7 +283,7 @@ def _check_shapes(folder: Path, meta: dict[str, Any], graph: KnowledgeGraph) -> 
     entities = meta["entities"]
     adjacency = graph.adjacency
     expected: list[tuple[Any, Any, tuple[int, ...]]] = [
-        (graph.split(split), np.int32, (meta[split], 3)) for split in ("train", "valid", "test")
+        (graph.split(split), np.int32, ({"inference": 0, **meta}[split], 3)) for split in SPLITS
     ]
     expected += [(array, np.int32, (len(array),)) for array in graph.split_entities.values()]
     expected += [

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from satkgc import files
 from satkgc.errors import SatkgcError
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
 ROWS = 1 << 16
@@ -27,7 +27,7 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
     partial = files.partial(folder)
     try:
         partial.mkdir(parents=True)
-        for split in ("train", "valid", "test"):
+        for split in SPLITS:
             if len(graph.split(split)):
                 _write(partial / f"{split}.tsv", _triples(graph, split))
         for split, members in graph.split_entities.items():

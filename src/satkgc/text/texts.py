@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
-from satkgc.kg import KnowledgeGraph, Vocabulary, as_indices
+from satkgc.kg import Adjacency, KnowledgeGraph, KnownTriples, Vocabulary, as_indices
 from satkgc.progress import progress_bar
 from satkgc.text.config import TextConfig
 from satkgc.text.tokens import Neighbours, Ragged, Template, TokenBatch, assemble
@@ -53,9 +53,10 @@ class Tokens:
 class Texts:
     """Texts of a graph's entities, names and directed relations as tokens, and the batches made of them.
 
-    Short texts name neighbours of the training graph. In training `exclude` has an entity for each row, the answer,
-    which must not be among them; where they are named by relation, `exclude_relation` excludes it under that one only.
-    Rows with `drop_neighbours` name none.
+    Short texts name neighbours of the training graph; of an entity that is not in it, those of the inference split,
+    which no text that is trained on names. In training `exclude` has an entity for each row, the answer, which must not
+    be among them; where they are named by relation, `exclude_relation` excludes it under that one only. Rows with
+    `drop_neighbours` name none.
     """
 
     def __init__(
@@ -251,9 +252,31 @@ NO_NEIGHBOURS = _read_only(NONE, NONE, NONE)
 def _neighbours(kg: KnowledgeGraph, config: TextConfig) -> Neighbours:
     if not config.max_neighbours:
         return NO_NEIGHBOURS
-    if not config.neighbours_per_relation:
-        return Neighbours(kg.adjacency.neighbour_ptr, kg.adjacency.neighbours, NO_NEIGHBOURS.relations)
-    known = kg.known_train
+    by_relation = config.neighbours_per_relation > 0
+    trained = _by_relation(kg, kg.known_train) if by_relation else _by_name(kg.adjacency)
+    if not len(kg.inference):
+        return trained
+    facts = _by_relation(kg, kg.known_facts) if by_relation else _by_name(kg.fact_adjacency)
+    return _join(trained, facts, kg.adjacency.degree == 0)
+
+
+def _join(trained: Neighbours, facts: Neighbours, untrained: Bool) -> Neighbours:
+    """The neighbours in training, and for entities that have none there those by facts."""
+    counts = np.diff(trained.ptr), np.where(untrained, np.diff(facts.ptr), 0)  # (E,)
+    order = np.argsort(np.concatenate([np.repeat(np.arange(len(count)), count) for count in counts]), kind="stable")
+    rows = np.repeat(untrained, np.diff(facts.ptr))
+    entities = np.concatenate([trained.entities, facts.entities[rows]])[order]
+    relations = NONE
+    if len(trained.relations):
+        relations = np.concatenate([trained.relations, facts.relations[rows]])[order]
+    return _read_only(np.concatenate([[0], np.cumsum(counts[0] + counts[1])]), entities, relations)
+
+
+def _by_name(adjacency: Adjacency) -> Neighbours:
+    return Neighbours(adjacency.neighbour_ptr, adjacency.neighbours, NO_NEIGHBOURS.relations)
+
+
+def _by_relation(kg: KnowledgeGraph, known: KnownTriples) -> Neighbours:
     degrees = np.diff(known.head_ptr), np.diff(known.tail_ptr)
     owner = np.concatenate([np.repeat(np.arange(kg.num_entities), degree) for degree in degrees])
     order = np.argsort(owner, kind="stable")  # outgoing triples come first, as their relations do

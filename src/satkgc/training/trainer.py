@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError
 
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph, is_graph_folder
+from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder
 from satkgc.models import StepContext
 from satkgc.processes import Processes
 from satkgc.settings import build, flatten, merge, parse
@@ -250,6 +250,6 @@ def _refuse_other_graph(kg: Source, source: str, old: RunFolder) -> None:
         for new, before in ((kg.entities, old.kg.entities), (kg.relations, old.kg.relations))
         for part in ("ids", "names", "descriptions")
     )
-    if not same or any(kg.split(s).tobytes() != old.kg.split(s).tobytes() for s in ("train", "valid", "test")):
+    if not same or any(kg.split(s).tobytes() != old.kg.split(s).tobytes() for s in SPLITS):
         what = f"this run was started on another graph than {source}, or with other texts"
         raise SatkgcError(what, where=old.folder, remedy="choose another --out, or out=")

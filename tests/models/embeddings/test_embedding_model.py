@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphs import graph_of
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.models import INTERACTIONS, EmbeddingConfig, EmbeddingModel, NewEntityText, Questions, StepContext
@@ -26,6 +27,17 @@ def trained(kg, steps=60, **settings):
         optimizer.step()
         optimizer.zero_grad()
     return model.eval()
+
+
+def test_questions_about_a_graph_that_it_was_not_trained_on_are_refused():
+    kg = graph_of([(0, 0, 1), (1, 0, 2)], 6, valid=[(0, 0, 2)], test=[(3, 0, 5)], inference=[(3, 0, 4), (4, 0, 5)])
+    model = EmbeddingModel(kg, EmbeddingConfig(dim=4))
+    assert evaluate(model, kg, "valid").metrics()["both"]["count"] == 2
+    with pytest.raises(
+        SatkgcError, match=r"an embedding model learns nothing of entity 'e[35]', not in train"
+    ) as error:
+        evaluate(model, kg, "test")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "self-adversarial"])

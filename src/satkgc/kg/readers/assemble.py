@@ -96,7 +96,14 @@ def finish(
         if dropped := len(rows) - len(triples[split]):
             log.warning("%s: %s dropped from %s", name, counted(dropped, "duplicate triple"), split)
     graph = KnowledgeGraph.from_arrays(
-        name, entities, relations, triples["train"], triples.get("valid"), triples.get("test"), held_out
+        name,
+        entities,
+        relations,
+        triples["train"],
+        triples.get("valid"),
+        triples.get("test"),
+        held_out,
+        triples.get("inference"),
     )
     if len(graph.valid) or len(graph.test):
         warn_of_leaks(graph)

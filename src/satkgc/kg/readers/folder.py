@@ -1,4 +1,4 @@
-"""The folder of TSV files: train.tsv, and beside it valid.tsv test.tsv entities.tsv relations.tsv where there are any.
+"""The folder of TSV files: train.tsv, and where there are any valid, test, inference, entities and relations.tsv.
 
 UTF-8, tabs, no header and no quoting. `entities.tsv` and `relations.tsv` have the columns id, name, description; a file
 with fewer columns lacks the later ones, further columns are ignored. `valid_entities.tsv` and `test_entities.tsv` (one
@@ -28,13 +28,13 @@ from typing import IO
 import pyarrow as pa
 
 from satkgc.errors import SatkgcError
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.readers.assemble import Listing, Triples, Where, assemble
 from satkgc.kg.readers.delimited import Delimited
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.source import MOST_RATIO, SourceFile, most_unpacked
 
-SPLITS = ("train", "valid", "test")
+HELD_OUT = ("valid", "test")
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError,
     RuntimeError, ValueError, OverflowError,  # NotImplementedError, of a compression unknown here, is a RuntimeError
@@ -55,7 +55,7 @@ def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
 
 def read_archive(source: Path, options: ReadOptions) -> KnowledgeGraph:
     """Read the graph in an archive: the files beside its train.tsv."""
-    names = {f"{split}.tsv" for split in SPLITS} | {f"{split}_entities.tsv" for split in SPLITS[1:]}
+    names = {f"{split}.tsv" for split in SPLITS} | {f"{split}_entities.tsv" for split in HELD_OUT}
     names |= {"relations.tsv", PurePosixPath(options.entities_file).name}
     with tempfile.TemporaryDirectory(prefix="satkgc-") as folder:
         paths = _unpack(source, names, Path(folder))
@@ -84,7 +84,7 @@ def _read_files(name: str, find: Callable[[str], SourceFile | None], options: Re
             (head, relation, tail), where = _columns(file, 3, 3)
             splits[split] = Triples(head, relation, tail, where)
     held_out: dict[str, tuple[pa.ChunkedArray, Where]] = {}
-    for split in SPLITS[1:]:
+    for split in HELD_OUT:
         if file := find(f"{split}_entities.tsv"):
             (ids,), where = _columns(file, 1)
             held_out[split] = ids, where

@@ -25,6 +25,7 @@ SPLIT_VALUES = {
     "train": ("train", "training"),
     "valid": ("valid", "validation", "val", "dev"),
     "test": ("test", "testing"),
+    "inference": ("inference",),
 }
 
 # For sources that declare none: `rdf:type` is what people call it, whatever the form.
@@ -68,7 +69,7 @@ class ReadOptions:
     head: str | None = None
     relation: str | None = None
     tail: str | None = None
-    # The column that says train, valid or test. None: the one called "split", if there is one.
+    # The column that says train, valid, test or inference. None: the one called "split", if there is one.
     split_column: str | None = None
     # Tables of entities and of relations. None: names are made from the ids.
     entities: Path | None = None

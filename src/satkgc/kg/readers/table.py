@@ -2,7 +2,8 @@
 
 Columns are found by the names or positions in `ReadOptions`, else by their usual names. The first row of a CSV or TSV
 file is a header if it has a column that was chosen by name, or usual ones; else all rows are data, and the columns are
-head, relation, tail, or id, name, description. A column `split` divides the triples into train, valid and test.
+head, relation, tail, or id, name, description. A column `split` divides the triples into train, valid, test and
+inference.
 
 APOC, which exports from Neo4j, can write nodes and edges into one table with the columns of both, which is read twice.
 """
@@ -167,7 +168,9 @@ def _divide(columns: dict[str, pa.ChunkedArray], where: Where) -> dict[str, Trip
     if rest.any():
         row = int(np.flatnonzero(rest)[0])
         raise SatkgcError(
-            f"{columns['split'][row].as_py()!r} is no split", where=where(row), remedy="write train, valid or test"
+            f"{columns['split'][row].as_py()!r} is no split",
+            where=where(row),
+            remedy="write train, valid, test or inference",
         )
     if "train" not in splits:
         raise SatkgcError("no triple is for training", where=where(0), remedy="mark some as train in the split column")

@@ -116,6 +116,12 @@ class EmbeddingModel(Model):
         if beyond or (candidates is not None and int(candidates.max(initial=0)) >= self.kg.num_entities):
             what = "an embedding model knows the entities of its graph alone"
             raise SatkgcError(what, remedy="ask about one of them, or train a model that reads text")
+        if (
+            len(self.kg.inference)
+            and (new := questions.entities[self.kg.adjacency.degree[questions.entities] == 0]).size
+        ):
+            what = f"an embedding model learns nothing of entity {self.kg.entities.id(int(new[0]))!r}, not in train"
+            raise SatkgcError(what, where=self.kg.name, remedy="choose a model that reads the inference split's facts")
         h, r = self.entities(self._ids(questions.entities)), self.relations(self._ids(questions.relations))
         queries = self.interaction.query(h, r)
         if candidates is None:
