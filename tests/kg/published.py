@@ -170,4 +170,19 @@ INDUCTIVE_5M = Published(
     {"valid": {"Q2", "Q3"}, "test": {"Q4", "Q5"}},
 )
 
-FORMS = [WORDNET, FREEBASE, INDUCTIVE, PKGC, UMLS, TRANSDUCTIVE_5M, INDUCTIVE_5M]
+GRAIL = Published(
+    "WN18RR-v3",
+    {
+        "WN18RR_v3/train.txt": rows("01 _hypernym 02", "02 _also_see 03", "03 _hypernym 01"),
+        "WN18RR_v3/valid.txt": rows("02 _hypernym 03"),
+        "WN18RR_v3_ind/train.txt": rows("11 _hypernym 12", "12 _also_see 02", "02 _hypernym 13"),
+        "WN18RR_v3_ind/test.txt": rows("12 _hypernym 02", "13 _also_see 11"),
+    },
+    Counts(7, 2, 3, 1, 2, 3),
+    # 02 is in both graphs: two entities.
+    {id: (id, "") for id in ("01", "02", "03", "11", "12", "13")} | {"02_ind": ("02 ind", "")},
+    {"_hypernym": "hypernym", "_also_see": "also see"},
+    {"test": {"11", "12", "13", "02_ind"}},
+)
+
+FORMS = [WORDNET, FREEBASE, INDUCTIVE, PKGC, UMLS, TRANSDUCTIVE_5M, INDUCTIVE_5M, GRAIL]

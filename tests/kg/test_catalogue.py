@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from published import FORMS, Published
+from published import FORMS, GRAIL, Published
 from range_server import Site, serving
 
 from satkgc import KnowledgeGraph, SatkgcError
-from satkgc.kg import CATALOGUE, Counts, Entry, entry_location, find_entry, inspect_graph, load_entry, write_tsv
+from satkgc.evaluation import candidate_entities
+from satkgc.kg import CATALOGUE, SPLITS, Counts, Entry, entry_location, find_entry, inspect_graph, load_entry, write_tsv
 from satkgc.kg.catalogue import PublicFile, local_copy
 
 ARCHIVES = [entry for entry in CATALOGUE if entry.sha256]
+TWO_GRAPHS = [entry for entry in CATALOGUE if entry.counts.inference]
 
 
 @pytest.fixture(autouse=True)
@@ -125,8 +127,9 @@ def test_published_files_may_lie_in_the_data_folder(tmp_path: Path, monkeypatch:
     for form in FORMS:
         entry = entry_of(form, "http://127.0.0.1:9")
         for file in entry.files:
-            (tmp_path / "data" / file.folder).mkdir(parents=True, exist_ok=True)
-            (tmp_path / "data" / file.folder / file.name).write_bytes(form.files[file.name])
+            path = tmp_path / "data" / file.folder / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(form.files[file.name])
         assert Counts.of(load_entry(entry)) == entry.counts
 
 
@@ -137,6 +140,7 @@ def _folder(form: Published, path: Path) -> Path:
     raw.mkdir(parents=True)
     path.mkdir()
     for name, data in form.files.items():
+        (raw / name).parent.mkdir(exist_ok=True)
         (raw / name).write_bytes(data)
     entry.convert({name: raw / name for name in form.files}, path)
     return path
@@ -256,6 +260,42 @@ def test_archives_hold_the_published_counts(entry: Entry, shared_data: Path, mon
     figures = inspect_graph(graph)
     assert {key: figures[key] for key in published} == published
     assert vars(Counts.of(graph)) == vars(entry.counts)
+
+
+def test_grails_two_graphs_meet_nowhere_and_the_second_is_what_test_is_asked_of(site: Site, tmp_path: Path) -> None:
+    graph = load_entry(entry_of(GRAIL, site.url))
+    name = graph.entities.id
+
+    def triples(split: str) -> list[tuple[str, str, str]]:
+        return [(name(h), graph.relations.id(r), name(t)) for h, r, t in graph.split(split).tolist()]
+
+    assert triples("train") == [("01", "_hypernym", "02"), ("02", "_also_see", "03"), ("03", "_hypernym", "01")]
+    assert triples("inference")[1:] == [("12", "_also_see", "02_ind"), ("02_ind", "_hypernym", "13")]
+    assert triples("test") == [("12", "_hypernym", "02_ind"), ("13", "_also_see", "11")]
+    assert not set(graph.inference[:, [0, 2]].flat) & set(graph.train[:, [0, 2]].flat)
+    assert candidate_entities(graph, "test", "split").tolist() == graph.split_entities["test"].tolist()
+    assert candidate_entities(graph, "valid", "split").tolist() == sorted(set(graph.train[:, [0, 2]].flat))
+    write_tsv(graph, tmp_path / "WN18RR-v3")
+    assert {path.name for path in (tmp_path / "WN18RR-v3").iterdir()} >= {"inference.tsv", "test_entities.tsv"}
+    assert Counts.of(KnowledgeGraph.load(tmp_path / "WN18RR-v3")) == GRAIL.counts
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("entry", TWO_GRAPHS, ids=lambda entry: entry.name)
+def test_grails_files_hold_the_counts(entry: Entry, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the files read once more, line by line."""
+    if not (shared_data / "grail").is_dir():
+        pytest.skip("GraIL's data is not in SATKGC_DATA: put its folder data there as grail")
+    monkeypatch.setenv("SATKGC_DATA", str(shared_data))
+    graph = load_entry(entry)
+    files = [(shared_data / "grail" / file.name).read_text().splitlines() for file in entry.files]
+    train, valid, inference, test = ([line.split("\t") for line in lines] for lines in files)
+    first, second = ({end for h, _, t in part for end in (h, t)} for part in (train + valid, inference + test))
+    assert graph.num_entities == len(first) + len(second)
+    assert len(first & second) == (8 if entry.name == "WN18RR-v3" else 0)
+    assert [len(graph.split(split)) for split in SPLITS] == [len(train), len(valid), len(test), len(inference)]
+    assert len(candidate_entities(graph, "test", "split")) == len({end for h, _, t in inference for end in (h, t)})
+    assert not graph.adjacency.degree[graph.split_entities["test"]].any()
 
 
 @pytest.mark.shared

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
-from satkgc.kg import public_formats, store
+from satkgc.kg import grail, public_formats, store
 from satkgc.kg.download import fetch
 from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.readers import ReadOptions, read_graph
@@ -147,7 +147,7 @@ def fetch_files(entry: Entry) -> dict[str, Path]:
             raise SatkgcError(
                 f"{entry.name} is not here, and {file.url} {error.what}",
                 remedy=f"put {entry.archive}.tar.xz into a folder and name it in SATKGC_DATA, "
-                f"or put {file.name} into {target.parent}",
+                f"or put {file.name} into {cache_folder() / 'downloads' / file.folder}",
             ) from error
     return paths
 
@@ -271,6 +271,17 @@ def _wikidata(setting: str, sha256: str) -> tuple[PublicFile, ...]:
     return _published("Wikidata5M", _WIKIDATA5M, checksums)
 
 
+def _grail(name: str, counts: Counts) -> Entry:
+    benchmark, _, version = name.rpartition("-")
+    published = {"WN18RR": "WN18RR", "FB15k-237": "fb237"}[benchmark]
+    graphs = f"{published}_{version}/", f"{published}_{version}_ind/"
+    checksums = {file: checksum for file, checksum in grail.SHA256.items() if file.startswith(graphs)}
+    about = f"{benchmark} in two graphs without a common entity: train on one, answer about the other"
+    return Entry(
+        name, about, counts, name, None, _published("grail", grail.URL, checksums), public_formats.grail_inductive
+    )
+
+
 CATALOGUE = (
     Entry(
         "wordnet-sample",
@@ -348,4 +359,13 @@ CATALOGUE = (
         public_formats.wikidata5m,
         options={"textless": "allow"},
     ),
+    # Entities are those of both graphs.
+    _grail("WN18RR-v1", Counts(2_746 + 922, 9, 5_410, 630, 188, 1_618)),
+    _grail("WN18RR-v2", Counts(6_954 + 2_757, 10, 15_262, 1_838, 441, 4_011)),
+    _grail("WN18RR-v3", Counts(12_078 + 5_084, 11, 25_901, 3_097, 605, 6_327)),
+    _grail("WN18RR-v4", Counts(3_861 + 7_084, 9, 7_940, 934, 1_429, 12_334)),
+    _grail("FB15k-237-v1", Counts(1_594 + 1_093, 180, 4_245, 489, 205, 1_993)),
+    _grail("FB15k-237-v2", Counts(2_608 + 1_660, 200, 9_739, 1_166, 478, 4_145)),
+    _grail("FB15k-237-v3", Counts(3_668 + 2_501, 215, 17_986, 2_194, 865, 7_406)),
+    _grail("FB15k-237-v4", Counts(4_707 + 3_051, 219, 27_203, 3_352, 1_424, 11_714)),
 )

@@ -2,7 +2,7 @@
 
 One function a publisher. Each takes the published files by name and writes train, valid, test and entities.tsv (and
 relations.tsv where relations have texts of their own) into an empty folder. Only entities that occur in a triple are
-listed: the published texts cover more.
+listed: the published texts cover more; where there are no texts at all, none is listed.
 """
 
 from __future__ import annotations
@@ -104,6 +104,23 @@ def wikidata5m(files: Files, out: Path) -> None:
     _write_lines(out / "relations.tsv", map("\t".join, relations.items()))
     for path in aliases.values():
         path.unlink()
+
+
+def grail_inductive(files: Files, out: Path) -> None:
+    """GraIL's two graphs (see `grail`): an id that both have names two entities, that of the second graph `ID_ind`."""
+    second = {Path(name).stem: path for name, path in files.items() if "_ind/" in name}
+    first = {Path(name).stem: path for name, path in files.items() if "_ind/" not in name}
+    trained = set(_triple_ids([first["train"], first["valid"]], (0, 2)))
+    for split in ("train", "valid"):
+        shutil.copyfile(first[split], out / f"{split}.tsv")
+    members: dict[str, None] = {}
+    for split, path in (("inference", second["train"]), ("test", second["test"])):
+        triples = [line.split("\t") for line in _lines(path)]
+        for triple in triples:
+            triple[::2] = (f"{id}_ind" if id in trained else id for id in triple[::2])
+            members.update(dict.fromkeys(triple[::2]))
+        _write_lines(out / f"{split}.tsv", map("\t".join, triples))
+    _write_lines(out / "test_entities.tsv", members)
 
 
 def _copy_triples(paths: list[Path], out: Path) -> list[str]:
