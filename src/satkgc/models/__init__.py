@@ -12,6 +12,7 @@ from satkgc.models.model import (
     VectorModel,
     step_seed,
 )
+from satkgc.models.paths import PathConfig, PathModel
 from satkgc.models.registry import MODELS
 from satkgc.models.text import (
     ContrastiveLoss,
@@ -40,6 +41,8 @@ __all__ = [
     "Model",
     "ModelConfig",
     "NewEntityText",
+    "PathConfig",
+    "PathModel",
     "Pooling",
     "Questions",
     "StepContext",
