@@ -79,9 +79,11 @@ def test_values_equal_a_loop_over_messages(kernels):
     for node in range(graph.num_nodes):
         for b in range(len(heads)):
             received = [queries[b] if heads[b] == node else torch.zeros_like(queries[b])]
-            for edge in range(len(graph.source)):
-                if graph.target[edge] == node and graph.keep[edge]:
-                    received.append(states[graph.source[edge], b] * weights[graph.relation[edge], b])
+            received += [
+                states[graph.source[edge], b] * weights[graph.relation[edge], b]
+                for edge in range(len(graph.source))
+                if graph.target[edge] == node and graph.keep[edge]
+            ]
             stack = torch.stack(received)
             deviation = stack.var(0, correction=0).clamp(min=EPS).sqrt()
             expected = torch.stack([stack.mean(0), deviation, stack.amax(0), stack.amin(0)])

@@ -23,7 +23,7 @@ def aggregate(states: Tensor, weights: Tensor, queries: Tensor, heads: Tensor, g
 
     # states (N, B, D), weights (2R, B, D), queries (B, D), heads (B,) → (N, B, 4, D)
     """
-    return _Aggregate.apply(states, weights, queries, heads, graph)  # type: ignore[no-any-return,no-untyped-call]
+    return _Aggregate.apply(states, weights, queries, heads, graph)  # type: ignore[no-untyped-call]
 
 
 def aggregate_plain(
@@ -64,7 +64,7 @@ class _Aggregate(torch.autograd.Function):
         return statistics
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, weights, queries, heads, statistics, top, bottom = ctx.saved_tensors
         graph, kernels = ctx.graph, _kernels(states.device)
         gradient = gradient.contiguous()  # (N, B, 4, D)

@@ -2,8 +2,8 @@
 
 Message passing as in NBFNet (Zhu et al., 2021). A question (h, r, ?) puts the embedding of r at h. Layer by layer every
 entity gathers what its neighbours hold, each message weighed by its edge's relation as the question sees it. What has
-arrived in the end is scored. Two things are different from NBFNet: the loss is a softmax over all entities, and messages
-are never stored (`aggregate`). There are no entity embeddings: new entities and new graphs of the same relations can be
+arrived in the end is scored. Two things differ from NBFNet: the loss is a softmax over all entities, and messages are
+never stored (`aggregate`). There are no entity embeddings: new entities and new graphs of the same relations can be
 asked about.
 """
 
@@ -103,16 +103,17 @@ class PathModel(Model):
         self.layers = nn.ModuleList(PathLayer(dim, 2 * kg.num_relations) for _ in range(self.config.layers))
         self.hidden = nn.Linear(2 * dim, 2 * dim)
         self.output = nn.Linear(2 * dim, 1)
-        self._graph: MessageGraph | None = None
+        self._graphs: dict[str, MessageGraph] = {}
+
+    @property
+    def training_graph(self) -> MessageGraph:
+        """The training triples and their inverses, where the parameters are."""
+        return self._message_graph("train")
 
     @property
     def graph(self) -> MessageGraph:
-        """The training triples and their inverses, where the parameters are."""
-        if self._graph is None:
-            self._graph = MessageGraph.build(self.kg.train, self.kg.num_entities, self.kg.num_relations)
-        if self._graph.source.device != self.device:
-            self._graph = self._graph.to(self.device)
-        return self._graph
+        """The same of all facts: what questions are answered from."""
+        return self._message_graph("facts" if len(self.kg.inference) else "train")
 
     def forward(self, heads: Tensor, relations: Tensor, graph: MessageGraph, gather: Aggregate = aggregate) -> Tensor:
         """Scores of all nodes of a graph.  # (B,), (B,) → (B, N), float32"""
@@ -145,7 +146,7 @@ class PathModel(Model):
         """Cross-entropy over all entities but the other known answers."""
         tensors = (batch.heads, batch.relations, batch.tails, batch.edges, batch.rows, batch.columns)
         heads, relations, tails, edges, rows, columns = (part.to(self.device, non_blocking=True) for part in tensors)
-        scores = self(heads, relations, self.graph.without(edges))
+        scores = self(heads, relations, self.training_graph.without(edges))
         masked = scores.index_put((rows, columns), scores.new_tensor(float("-inf")))
         return functional.cross_entropy(masked, tails), {}
 
@@ -162,6 +163,15 @@ class PathModel(Model):
         scores = torch.cat(blocks) if blocks else torch.empty(0, self.kg.num_entities, device=self.device)
         return scores if candidates is None else scores.gather(1, self._ids(candidates))
 
+    def _message_graph(self, triples: str) -> MessageGraph:
+        graph = self._graphs.get(triples)
+        if graph is None:
+            graph = MessageGraph.build(getattr(self.kg, triples), self.kg.num_entities, self.kg.num_relations)
+        if graph.source.device != self.device:
+            graph = graph.to(self.device)
+        self._graphs[triples] = graph
+        return graph
+
     def _refuse_new(self, questions: Questions, candidates: Int32 | None) -> None:
         entities = [questions.entities] if candidates is None else [questions.entities, candidates]
         if any(int(part.max(initial=0)) >= self.kg.num_entities for part in entities):
@@ -172,8 +182,8 @@ class PathModel(Model):
     def _edges(self) -> tuple[Any, Any, Any]:
         """The training graph's edges as arrays, for `find_edges`."""
         if not hasattr(self, "_edge_arrays"):
-            graph = self.graph
-            self._edge_arrays = tuple(part.cpu().numpy() for part in (graph.ptr, graph.source, graph.relation))
+            graph = self.training_graph
+            self._edge_arrays = graph.ptr.cpu().numpy(), graph.source.cpu().numpy(), graph.relation.cpu().numpy()
         return self._edge_arrays
 
     def _pin(self, array: Any) -> Tensor:
