@@ -14,6 +14,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.kg.readers import ReadOptions, read_graph
 
+TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 EXPECTED = [("a", "r", "b"), ("b", "r", "c")]
 
 
@@ -105,20 +106,38 @@ def test_texts_beside_the_triples(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["objectId:ID(Object),:LABEL,name", ":ID,kind,name:string", "_id,id,name", "id:ID,:LABEL,title"]
+    ("header", "labels"),
+    [
+        ("objectId:ID(Object),:LABEL,name", ["Vase", "Person;Maker"]),
+        (":ID,_labels,name:string", [":Vase", ":Person:Maker"]),
+        ("_id,_labels,name", [":Vase", ":Person:Maker"]),
+        ("id:ID,:LABEL,title", ["Vase", "Person;Maker"]),
+    ],
 )
-def test_nodes_of_neo4j(tmp_path: Path, header: str) -> None:
-    (tmp_path / "t.csv").write_text(":START_ID,:TYPE,:END_ID\n1,r,2\n")
-    (tmp_path / "e.csv").write_text(f"{header}\n1,Vase,The Portland Vase\n2,Person,Josiah Wedgwood\n")
-    graph = forms.said(read_graph(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
-    assert graph.entities == {"1": ("The Portland Vase", ""), "2": ("Josiah Wedgwood", "")}
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_nodes_of_neo4j(tmp_path: Path, header: str, labels: list[str], ending: str) -> None:
+    edges = {":START_ID": ["1"], ":TYPE": ["r"], ":END_ID": ["2"]}
+    if ending == "parquet":
+        pq.write_table(pa.table(edges), tmp_path / "t.parquet")
+    else:
+        (tmp_path / "t.csv").write_text(":START_ID,:TYPE,:END_ID\n1,r,2\n")
+    (tmp_path / "e.csv").write_text(f"{header}\n1,{labels[0]},The Portland Vase\n2,{labels[1]},Josiah Wedgwood\n")
+    options = ReadOptions(split="none", entities=tmp_path / "e.csv")
+    graph = forms.said(read_graph(tmp_path / f"t.{ending}", options))
+    types = [("1", TYPE, ":Vase"), ("2", TYPE, ":Person"), ("2", TYPE, ":Maker")]
+    assert graph.splits["train"] == [("1", "r", "2"), *types]
+    kinds = {":Vase": ("Vase", ""), ":Person": ("Person", ""), ":Maker": ("Maker", "")}
+    assert graph.entities == {"1": ("The Portland Vase", ""), "2": ("Josiah Wedgwood", ""), **kinds}
+    assert graph.relations == {"r": "r", TYPE: "type"}
 
 
-def test_kinds_of_nodes_are_not_their_names(tmp_path: Path) -> None:
+def test_kinds_of_nodes_are_not_their_names_and_can_be_excluded(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("_start,_end,_type\na_b,c,r\n")
     (tmp_path / "e.csv").write_text("nodeId:ID,born:int,:LABEL\na_b,1900,Person\nc,1901,Person\n")
-    graph = forms.said(read_graph(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
+    options = ReadOptions(split="none", entities=tmp_path / "e.csv", exclude="rdf:type")
+    graph = forms.said(read_graph(tmp_path / "t.csv", options))
     assert graph.entities == {"a_b": ("a b", ""), "c": ("c", "")}
+    assert graph.splits["train"] == [("a_b", "r", "c")]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -132,8 +151,8 @@ def test_nodes_and_edges_in_one_table(tmp_path: Path, ending: str) -> None:
     else:
         path.write_text("".join(f"{','.join(row)}\n" for row in [names, *rows]))
     graph = forms.said(read_graph(path, ReadOptions(split="none")))
-    assert graph.splits["train"] == [("2", "MADE", "1")]
-    assert graph.entities == {"1": ("Vase", ""), "2": ("Ann", "")}
+    assert graph.splits["train"] == [("2", "MADE", "1"), ("1", TYPE, ":Vase"), ("2", TYPE, ":Person")]
+    assert graph.entities == {"1": ("Vase", ""), "2": ("Ann", ""), ":Vase": ("Vase", ""), ":Person": ("Person", "")}
 
 
 def test_only_an_unknown_id_is_taken_by_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -148,14 +167,10 @@ def test_only_an_unknown_id_is_taken_by_position(tmp_path: Path, caplog: pytest.
 
 
 def test_columns_taken_by_position_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "t.csv").write_text("drug,effect,disease\na,r,b\n")
-    read_graph(tmp_path / "t.csv", ReadOptions(split="none"))
-    message = "columns taken by position: 'drug' as head, 'effect' as relation, 'disease' as tail"
+    (tmp_path / "t.csv").write_text("a,r,b\nb,r,c\n")
+    assert forms.said(read_graph(tmp_path / "t.csv", ReadOptions(split="none"))).splits["train"] == EXPECTED
+    message = "columns taken by position: 'a' as head, 'r' as relation, 'b' as tail"
     assert caplog.messages == [f"{tmp_path / 't.csv'}: {message}; its first row counts as data"]
-    caplog.clear()
-    pq.write_table(pa.table({"drug": ["a"], "effect": ["r"], "disease": ["b"]}), tmp_path / "t.parquet")
-    read_graph(tmp_path / "t.parquet", ReadOptions(split="none"))
-    assert caplog.messages == [f"{tmp_path / 't.parquet'}: {message}"]
     caplog.clear()
     read_graph(tmp_path / "t.csv", ReadOptions(split="none", head="0", relation="1", tail="2"))  # as was asked for
     assert caplog.messages == []
@@ -165,7 +180,7 @@ def test_columns_taken_by_position_are_told(tmp_path: Path, caplog: pytest.LogCa
 def test_a_relation_in_the_middle_is_a_header_whatever_the_ends_are_called(tmp_path: Path, middle: str) -> None:
     (tmp_path / "t.csv").write_text(f"film,{middle},other\na,r,b\n")
     with pytest.raises(
-        SatkgcError, match=r"which column is the head\?; name it \(--head NAME\); it has the columns 'film'"
+        SatkgcError, match=r"the head and which the tail\?; if they stand in this order: --head film --tail other$"
     ):
         read_graph(tmp_path / "t.csv", ReadOptions(split="none"))
     kg = read_graph(tmp_path / "t.csv", ReadOptions(split="none", head="0", tail="2"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -10,14 +10,15 @@ from pathlib import Path
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.options import ReadOptions
+from satkgc.kg.readers.source import SourceFile
 
 __all__ = ["ARCHIVE_SUFFIXES", "ReadOptions", "read_graph"]
 
-Reader = Callable[[Path, ReadOptions], KnowledgeGraph]
+Reader = Callable[[Sequence[SourceFile], ReadOptions], KnowledgeGraph]
 
 ARCHIVE_SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".tar.bz2", ".tar", ".zip")
 
-# A new reader is one module here with a function `read(source, options)`, and one line. It finds the columns of text;
+# A new reader is one module here with a function `read(files, options)`, and one line. It finds the columns of text;
 # `assemble` does the rest: all checks on content, the numbering, the split. A module is imported when it is used.
 READERS: dict[str, tuple[str, ...]] = {
     "table": (".csv", ".tsv", ".parquet"),
@@ -47,7 +48,7 @@ def read_graph(source: Path, options: ReadOptions | None = None) -> KnowledgeGra
     for module, endings in READERS.items():
         if plain.endswith(endings) and not packs_itself:
             read: Reader = import_module(f"{__name__}.{module}").read
-            return read(source, options)
+            return read([SourceFile.of(source)], options)
     plain_endings, packed_endings = " ".join(chain(*READERS.values())), " ".join(ARCHIVE_SUFFIXES)
     raise SatkgcError(
         "this kind of file is not known",

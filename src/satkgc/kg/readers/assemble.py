@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,34 +15,13 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.inspect import warn_of_leaks
 from satkgc.kg.kernels import drop_duplicates
+from satkgc.kg.readers.columns import Listing, Triples, Where, blank, counted, refuse_empty, trimmed
+from satkgc.kg.readers.listing import check_listing
 from satkgc.kg.readers.options import ReadOptions, excluded_relations
 from satkgc.kg.split import split_graph
 from satkgc.kg.vocabulary import Vocabulary, name_from_id, names_from_ids
 
 log = logging.getLogger("satkgc.kg")
-
-Where = Callable[[int], str]  # a row's place, as messages name it
-
-
-@dataclass(frozen=True)
-class Triples:
-    """Three columns of ids."""
-
-    head: pa.ChunkedArray
-    relation: pa.ChunkedArray
-    tail: pa.ChunkedArray
-    where: Where
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A table of entities or relations; without a column of names they are made from the ids."""
-
-    ids: pa.ChunkedArray
-    names: pa.ChunkedArray | None
-    descriptions: pa.ChunkedArray | None
-    shown: str  # the file, for messages
-    where: Where
 
 
 def assemble(
@@ -59,7 +37,7 @@ def assemble(
         splits, relations = _exclude(splits, relations, options)
     for triples in splits.values():
         for column, what in ((triples.head, "head"), (triples.relation, "relation"), (triples.tail, "tail")):
-            _refuse_empty(column, f"the {what} of this triple", triples.where)
+            refuse_empty(column, f"the {what} of this triple", triples.where)
     entity_codes, entity_vocabulary = _number(
         "entity", {s: [t.head, t.tail] for s, t in splits.items()}, splits, entities, options
     )
@@ -119,7 +97,7 @@ def _exclude(
     ids = counts.field("values").to_pylist()
     listed: dict[str, str] = {}
     if listing is not None and listing.names is not None:
-        listed = dict(zip(listing.ids.to_pylist(), _trimmed(listing.names).to_pylist(), strict=True))
+        listed = dict(zip(listing.ids.to_pylist(), trimmed(listing.names).to_pylist(), strict=True))
     names = [listed.get(id) or name_from_id(id) for id in ids]
     shown = splits["train"].where(0).rpartition(":")[0]  # the file, without a line
     places = excluded_relations(options.exclude, ids, names, counts.field("counts").to_pylist(), shown)
@@ -185,38 +163,6 @@ def _number(
     return result, Vocabulary.build(kind, ids, names, descriptions)
 
 
-def check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Ids, names and descriptions, each in one piece, distinct and with a text where that is asked for."""
-    _refuse_empty(listing.ids, f"the {kind}'s id", listing.where)
-    ids = _one_chunk(listing.ids)
-    if len(pc.unique(ids)) < len(ids):
-        codes = pc.index_in(ids, value_set=ids).to_numpy()  # each id's first row
-        second = int(np.flatnonzero(codes != np.arange(len(ids)))[0])
-        raise SatkgcError(
-            f"{kind} {ids[second].as_py()!r} is listed twice",
-            where=listing.where(second),
-            remedy=f"keep one of the two; the first is at {listing.where(int(codes[second]))}",
-        )
-    descriptions = blank(len(ids)) if listing.descriptions is None else _trimmed(listing.descriptions)
-    if listing.names is None:
-        return ids, names_from_ids(ids), descriptions
-    names = _trimmed(listing.names)
-    nameless = pc.equal(names, "")
-    if kind == "entity" and options.textless == "error":
-        textless = pc.and_(nameless, pc.equal(descriptions, ""))
-        if (row := pc.index(textless, True).as_py()) >= 0:
-            others = pc.sum(textless).as_py() - 1
-            have = f"and {others:,} more have" if others else "has"
-            raise SatkgcError(
-                f"entity {ids[row].as_py()!r} {have} neither name nor description",
-                where=listing.where(row),
-                remedy="give each one, or let the id serve as the name with --textless allow",
-            )
-    if pc.any(nameless).as_py():
-        names = pc.replace_with_mask(names, nameless, names_from_ids(ids.filter(nameless)))
-    return ids, names, descriptions
-
-
 def _warn_of_likes(kind: str, ids: pa.Array) -> None:
     """Tell of ids that look the same and are not: with spaces around them, or letters put together differently."""
     plain = pc.utf8_normalize(pc.utf8_trim_whitespace(ids), form="NFC")
@@ -233,11 +179,6 @@ def _warn_of_likes(kind: str, ids: pa.Array) -> None:
     )
 
 
-def counted(number: int, what: str) -> str:
-    """So many of something, in words that fit one."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _refuse_unlisted(
     kind: str, columns: Mapping[str, list[pa.ChunkedArray]], splits: Mapping[str, Triples], ids: Any, listing: Listing
 ) -> None:
@@ -252,12 +193,6 @@ def _refuse_unlisted(
                 where=splits[split].where(row),
                 remedy="list it there, or take unlisted ones in with --unlisted add",
             )
-
-
-def _refuse_empty(column: pa.ChunkedArray, what: str, where: Where) -> None:
-    empty = pc.fill_null(pc.equal(column.cast(pa.large_string()), ""), True)
-    if (row := pc.index(empty, True).as_py()) >= 0:
-        raise SatkgcError(f"{what} is empty", where=where(row), remedy="fill it in, or take the line out")
 
 
 def _check_relations(arrays: Mapping[str, Int32], relations: Vocabulary, splits: Mapping[str, Triples]) -> None:
@@ -298,17 +233,3 @@ def _held_out(
         result[split] = np.unique(numbers)
         result[split].flags.writeable = False
     return result
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    # Cast before joining: 32-bit offsets end at two gigabytes of text.
-    return pa.chunked_array(column.cast(pa.large_string())).combine_chunks()
-
-
-def _trimmed(column: pa.ChunkedArray) -> pa.Array:
-    return pc.utf8_trim_whitespace(pc.fill_null(_one_chunk(column), ""))
-
-
-def blank(count: int) -> pa.Array:
-    """So many empty texts."""
-    return pa.repeat(pa.scalar("", pa.large_string()), count)

@@ -31,7 +31,7 @@ class Delimited:
 
     def first_row(self) -> list[str]:
         """The cells of the first row that is not blank."""
-        for _, row in self._rows():
+        for _, row in self.rows():
             return row
         raise SatkgcError("the file is empty", where=self.file.shown, remedy="put rows in it, or remove it")
 
@@ -60,13 +60,13 @@ class Delimited:
 
     def line_of(self, row: int, header: bool = False) -> int:
         """The line on which a row of `columns` starts or ends; slow, for messages."""
-        for number, (line, _) in enumerate(self._rows()):
+        for number, (line, _) in enumerate(self.rows()):
             if number == row + header:
                 return line
         return 0
 
     def _explain(self, width: int, error: Exception) -> NoReturn:
-        for line, row in self._rows():
+        for line, row in self.rows():
             if len(row) != width:
                 has_return = not self.quoted and any("\r" in cell for cell in row)
                 raise SatkgcError(
@@ -81,7 +81,7 @@ class Delimited:
         by = "tabs" if self.delimiter == "\t" else f"{self.delimiter!r}"
         return f"give every line {_count(width)} separated by {by}"
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Line number and cells of each row that is not blank, the slow way."""
         lines = self._lines()
         if not self.quoted:

@@ -29,7 +29,8 @@ import pyarrow as pa
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import SPLITS, KnowledgeGraph
-from satkgc.kg.readers.assemble import Listing, Triples, Where, assemble
+from satkgc.kg.readers.assemble import assemble
+from satkgc.kg.readers.columns import Listing, Triples, Where
 from satkgc.kg.readers.delimited import Delimited
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.source import MOST_RATIO, SourceFile, most_unpacked

@@ -17,6 +17,7 @@ log = logging.getLogger("satkgc.kg")
 SplitKind = Literal["transductive", "inductive", "none"]
 Unlisted = Literal["error", "add"]
 Textless = Literal["error", "allow"]
+Duplicates = Literal["error", "first", "last", "merge"]
 
 SHARE, MOST = 0.05, 10_000  # to hold out for validation, and for testing, where no share is given
 
@@ -57,6 +58,10 @@ class ReadOptions:
     # "allow" makes a name from its id.
     textless: Textless = "error"
 
+    # An id that is listed more than once, with different texts: an error, because one of them is wrong, or two things
+    # have one id; "first" and "last" keep one row, "merge" the first name and all descriptions.
+    duplicates: Duplicates = "error"
+
     # Relations whose triples are left out, by id or name: those that say nothing worth learning (rdf:type, owl:sameAs).
     exclude: Sequence[str] = ()
 
@@ -69,16 +74,18 @@ class ReadOptions:
     head: str | None = None
     relation: str | None = None
     tail: str | None = None
+    # What every row says, instead of a column of relations: one for all tables, or one for each in order.
+    relation_name: Sequence[str] = ()
     # The column that says train, valid, test or inference. None: the one called "split", if there is one.
     split_column: str | None = None
     # Tables of entities and of relations. None: names are made from the ids.
-    entities: Path | None = None
+    entities: Sequence[Path] = ()
     relations: Path | None = None
     # The columns of those two tables; the second need not have them. None: guessed from the usual names (id; name,
     # label, title; description, text).
     id: str | None = None
-    label: str | None = None
-    description: str | None = None
+    label: Sequence[str] = ()
+    description: Sequence[str] = ()
 
     # RDF: languages of labels and descriptions, the best first; then those without a language, then any. In one text
     # they stand between commas; an empty one is a label without a language.
@@ -97,16 +104,24 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "languages", _tags(self.languages))
-        for name in ("entities", "relations"):
-            if isinstance(value := getattr(self, name), str):
-                object.__setattr__(self, name, Path(value))
-        for name in ("head", "relation", "tail", "split_column", "id", "label", "description"):
+        if isinstance(relations := getattr(self, "relations"), str):  # noqa: B009
+            object.__setattr__(self, "relations", Path(relations))
+        for name in ("head", "relation", "tail", "split_column", "id"):
             if isinstance(value := getattr(self, name), int):  # a position
                 object.__setattr__(self, name, str(value))
-        for name in ("exclude", "graphs"):
+        for name in ("exclude", "graphs", "relation_name", "label", "description", "entities"):
             value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
-        for name, kind in (("unlisted", Unlisted), ("textless", Textless), ("split", SplitKind)):
+            many = (value,) if isinstance(value, str | int | Path) else tuple(value or ())
+            object.__setattr__(self, name, tuple(Path(one) if name == "entities" else str(one) for one in many))
+        if self.relation is not None and self.relation_name:
+            remedy = "give --relation for a column, or --relation-name for what every row says"
+            raise SatkgcError("the relation is named twice", remedy=remedy)
+        for name, kind in (
+            ("unlisted", Unlisted),
+            ("textless", Textless),
+            ("duplicates", Duplicates),
+            ("split", SplitKind),
+        ):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise SatkgcError(f"{name} cannot be {value!r}", remedy=f"use one of {', '.join(get_args(kind))}")
         valid, test = (SHARE if share is None else share for share in (self.valid, self.test))

@@ -27,17 +27,18 @@ class ParquetTable:
 
     def __init__(self, file: SourceFile) -> None:
         self._file = file
+        self.shown = file.shown
         try:
             self._parquet = pq.ParquetFile(file.path)
             self.names: list[str] = self._parquet.schema_arrow.names
         except DAMAGE as error:
             self._refuse(error)
 
-    def where(self, row: int) -> str:
-        """The place that a message names."""
+    def where(self, row: int, header: bool = True) -> str:
+        """The place that a message names; a Parquet file always has names of columns."""
         return f"{self._file.shown}: row {row + 1:,}"
 
-    def columns(self, places: Sequence[int]) -> list[pa.ChunkedArray]:
+    def columns(self, places: Sequence[int], header: bool = True) -> list[pa.ChunkedArray]:
         """The columns at these places, as strings."""
         names = [self.names[i] for i in places]
         for name in names:

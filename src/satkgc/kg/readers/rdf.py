@@ -33,7 +33,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.assemble import finish
 from satkgc.kg.readers.options import PREFIXES, ReadOptions, excluded_relations
-from satkgc.kg.readers.source import COMPRESSION, SourceFile
+from satkgc.kg.readers.source import SourceFile
 from satkgc.kg.vocabulary import Vocabulary, name_from_id
 
 log = logging.getLogger("satkgc.kg")
@@ -61,23 +61,23 @@ _ENTITY = re.compile(rb"<!ENTITY\s+(?:%\s+)?[^\s\"'<>]+\s+(?:\"([^\"]*)\"|'([^']
 _REFERENCE = re.compile(rb"[&%](?!#|lt;|gt;|amp;|quot;|apos;)\w")
 
 
-def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
-    """Read one RDF file; its form is told by its ending."""
+def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
+    """Read RDF files as one graph; the form of each is told by its ending."""
     if find_spec("pyoxigraph") is None:
-        raise SatkgcError("RDF needs pyoxigraph", where=source, remedy="pip install 'satkgc[rdf]'")
-    stem = source.with_suffix("") if source.suffix.lower() in COMPRESSION else source
-    name = options.name or stem.stem
-    nodes = _Nodes(str(source), options)
-    for quad in _of_graphs(_quads(SourceFile.of(source), stem, nodes.prefixes), options.graphs, str(source)):
+        raise SatkgcError("RDF needs pyoxigraph", where=files[0].shown, remedy="pip install 'satkgc[rdf]'")
+    shown = files[0].shown if len(files) == 1 else f"{files[0].shown} and {len(files) - 1:,} more"
+    nodes = _Nodes(shown, options)
+    quads = (quad for file in files for quad in _quads(file, nodes.prefixes))
+    for quad in _of_graphs(quads, options.graphs, shown):
         nodes.add(quad)
-    return nodes.graph(name, options)
+    return nodes.graph(options.name or Path(files[0].stem).stem, options)
 
 
-def _quads(file: SourceFile, stem: Path, prefixes: dict[str, str]) -> Iterator[Any]:
+def _quads(file: SourceFile, prefixes: dict[str, str]) -> Iterator[Any]:
     """The statements of a file; the prefixes that it declares are added to `prefixes`."""
     import pyoxigraph
 
-    ending = stem.suffix.lower().removeprefix(".")
+    ending = Path(file.stem).suffix.lower().removeprefix(".")
     form = pyoxigraph.RdfFormat.from_extension("rdf" if ending == "owl" else ending)
     assert form is not None  # `read_graph` knows which endings there are
     with file.open() as stream:
@@ -85,7 +85,7 @@ def _quads(file: SourceFile, stem: Path, prefixes: dict[str, str]) -> Iterator[A
         reader = cast(IO[bytes], XmlEntityGuard(stream, file.shown)) if xml else stream
         try:
             # Relative IRIs are resolved against the file's name alone, so that ids do not depend on where it lies.
-            parser = pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(stem.name)}")
+            parser = pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(file.stem)}", rename_blank_nodes=True)
             yield from parser
             prefixes.update(getattr(parser, "prefixes", {}))  # not every version tells
         except (SyntaxError, MemoryError) as error:

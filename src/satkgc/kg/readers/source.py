@@ -33,6 +33,16 @@ class SourceFile:
         """A file that is shown by its own path."""
         return cls(path, str(path))
 
+    @property
+    def stem(self) -> str:
+        """Its name without the ending of a compression."""
+        return self.path.stem if self.path.suffix.lower() in COMPRESSION else self.path.name
+
+    @property
+    def graph_name(self) -> str:
+        """What a graph is called that is read from it."""
+        return self.stem.partition(".")[0]
+
     def open(self) -> io.BufferedReader:
         """The unpacked bytes; a damaged or cut gzip or zstd stream raises SatkgcError while it is read."""
         return io.BufferedReader(_Unpacked(self), 1 << 16)

@@ -1,19 +1,13 @@
-"""One table of triples (CSV, TSV or Parquet), with tables of entities and relations beside it if there are any.
+"""Tables of triples (CSV, TSV or Parquet), with tables of entities and relations beside them if there are any.
 
-Columns are found by the names or positions in `ReadOptions`, else by their usual names. The first row of a CSV or TSV
-file is a header if it has a column that was chosen by name, or usual ones; else all rows are data, and the columns are
-head, relation, tail, or id, name, description. A column `split` divides the triples into train, valid, test and
-inference.
-
-APOC, which exports from Neo4j, can write nodes and edges into one table with the columns of both, which is read twice.
+`header.py` finds the columns. A column `split` divides the triples into the splits. Of Neo4j's exports,
+APOC can write nodes and edges into one table with the columns of both, which is read twice; those of the Browser, whose
+cells are whole nodes, are read by `neo4j.py`.
 """
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,139 +16,242 @@ import pyarrow.compute as pc
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.readers.assemble import Listing, Triples, Where, assemble, blank, check_listing, finish
+from satkgc.kg.readers import neo4j
+from satkgc.kg.readers.assemble import assemble, finish
+from satkgc.kg.readers.columns import Listing, Triples, Where, blank, join_listings, join_triples
 from satkgc.kg.readers.delimited import Delimited, csv_delimiter
+from satkgc.kg.readers.header import Choices, column_flags, locate, looks_like_header, names_columns
+from satkgc.kg.readers.listing import check_listing
 from satkgc.kg.readers.options import SPLIT_VALUES, ReadOptions
 from satkgc.kg.readers.parquet import ParquetTable, number_triples
 from satkgc.kg.readers.source import SourceFile
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 
-log = logging.getLogger("satkgc.kg")
-
-# The usual names of each role, in lower case, the best first. Those of Neo4j and its APOC exports stand before all
-# others, for an edge may have properties called source or to, and a node one called id.
-USUAL = {
-    "head": (":START_ID", "_start", "head", "subject", "source", "from", "head_id", "subject_id", "h", "s"),
-    "relation": (":TYPE", "_type", "relation", "predicate", "property", "rel", "relation_id", "predicate_id", "r", "p"),
-    "tail": (":END_ID", "_end", "tail", "object", "target", "to", "tail_id", "object_id", "t", "o"),
-    "split": ("split",),
-    "id": (":ID", "_id", "id", "entity", "relation", "entity_id", "relation_id", "iri", "uri", "qid"),
-    "name": ("name", "label", "title"),
-    "description": ("description", "definition", "text", "gloss", "comment", "abstract"),
-}
-
-# One of these in a first row is enough: no entity is called so. `:LABEL` and `_labels` hold a node's kinds, no name.
-SURE = (":START_ID", ":END_ID", ":TYPE", ":ID", ":LABEL", "_labels")
-_NEO4J = re.compile(r"[^:]*(:START_ID|:END_ID|:TYPE|:ID|:LABEL)(\(.*\))?(\{.*\})?")  # `objectId:ID(Object)`
+MANY = 10  # rows from which on the number of relations says something
 
 
-def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
-    """Read the table and those that the options name."""
-    choices = {
-        "head": options.head, "relation": options.relation, "tail": options.tail, "split": options.split_column,
-    }  # fmt: skip
-    if options.entities is None and _has_nodes_and_edges(_names(source)):
-        options = replace(options, entities=source)
-    if (graph := _read_listed(source, choices, options)) is not None:
+class TextTable:
+    """A CSV or TSV file; `names` is its first row, which may be a header."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self.shown = file.shown
+        self._file = file
+        self._text = Delimited(file, csv_delimiter(file) if file.stem.lower().endswith(".csv") else "\t")
+        self.names = self._text.first_row()
+
+    def columns(self, places: Sequence[int], header: bool = True) -> list[pa.ChunkedArray]:
+        """The columns at these places."""
+        return self._text.columns(places, len(self.names), header)
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line and cells of each row, the first one too."""
+        return self._text.rows()
+
+    def where(self, row: int, header: bool = True) -> str:
+        """The place that a message names."""
+        return self._file.at(self._text.line_of(row, header))
+
+
+Table = TextTable | ParquetTable
+
+
+def open_table(file: SourceFile) -> Table:
+    """A table by the ending of its name."""
+    return ParquetTable(file) if file.stem.lower().endswith(".parquet") else TextTable(file)
+
+
+def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
+    """Read the tables and those that the options name."""
+    name = options.name or files[0].graph_name
+    if len(files) == 1 and (graph := _read_listed(files[0], name, options)) is not None:
         return graph
-    columns, where = _read_columns(source, choices, ("head", "relation", "tail"))
-    splits = _divide(columns, where)
-    entities = _listing(options.entities, options) if options.entities else None
-    relations = _listing(options.relations, options) if options.relations else None
-    return assemble(options.name or source.name.partition(".")[0], splits, entities, relations, options)
+    entities = [open_table(_beside(path)) for path in options.entities]
+    relations = open_table(_beside(options.relations)) if options.relations else None
+    return read_tables(name, [open_table(file) for file in files], entities, relations, options)
 
 
-def _read_listed(source: Path, choices: dict[str, str | None], options: ReadOptions) -> KnowledgeGraph | None:
+def read_tables(
+    name: str, tables: Sequence[Table], entities: Sequence[Table], relations: Table | None, options: ReadOptions
+) -> KnowledgeGraph:
+    """Put a graph together from tables of triples and of entities; of several tables, those without ends list nodes."""
+    kinds = [_kind(table, len(tables) > 1, options) for table in tables]
+    edges = [table for table, kind in zip(tables, kinds, strict=True) if kind != "nodes"]
+    if not edges:
+        remedy = "name the columns: --head COLUMN --relation COLUMN --tail COLUMN"
+        raise SatkgcError("no table has triples", where=tables[0].shown, remedy=remedy)
+    if len(options.relation_name) not in (0, 1, len(edges)):
+        remedy = "give one for all tables, or one for each in order"
+        raise SatkgcError(f"{len(options.relation_name)} relation names for {len(edges)} tables", remedy=remedy)
+    splits: dict[str, list[Triples]] = {split: [] for split in SPLIT_VALUES}
+    nodes: list[Listing] = []
+    for table, kind in zip(tables, kinds, strict=True):
+        if kind == "cells":
+            assert isinstance(table, TextTable)
+            triples, listing = neo4j.read_browser_export(table.rows(), table.shown, options)
+            splits["train"].append(triples)
+            nodes.append(listing)
+        if kind in ("nodes", "both"):
+            nodes.append(_read_listing(table, options))
+        if kind in ("edges", "both"):
+            every = options.relation_name[edges.index(table) if len(options.relation_name) > 1 else 0 :][:1]
+            for split, triples in _read_triples(table, every, options, len(tables) > 1).items():
+                splits[split].append(triples)
+    nodes += [_read_listing(table, options) for table in entities]
+    joined = {split: join_triples(parts) for split, parts in splits.items() if parts}
+    if "train" not in joined:
+        where = next(iter(joined.values())).where(0)
+        raise SatkgcError("no triple is for training", where=where, remedy="mark some as train in the split column")
+    listed = join_listings(nodes)
+    relation_listing = _read_listing(relations, options, bool(nodes)) if relations else None
+    if listed is not None and listed.labels is not None:
+        joined, listed, relation_listing, options = neo4j.add_labels(joined, listed, relation_listing, options)
+    return assemble(name, joined, listed, relation_listing, options)
+
+
+def _read_listed(file: SourceFile, name: str, options: ReadOptions) -> KnowledgeGraph | None:
     """The fast path for large graphs (see `number_triples`), or None where it cannot be taken."""
-    if options.entities is None or options.unlisted != "error" or source.suffix.lower() != ".parquet":
+    if len(options.entities) != 1 or options.unlisted != "error" or not file.stem.lower().endswith(".parquet"):
         return None
-    if options.exclude:  # what is excluded may not be listed
+    if options.exclude or options.relation_name:  # what is excluded may not be listed
         return None
-    file = SourceFile.of(source)
     table = ParquetTable(file)
-    places = locate(table.names, choices, ("head", "relation", "tail"), file.shown, header=True)
+    places = locate(table.names, _triple_choices(options), ("head", "relation", "tail"), file.shown, header=True)
     columns = {role: table.names[place] for role, place in places.items()}
-    entity = check_listing("entity", _listing(options.entities, options), options)
-    relation = check_listing("relation", _listing(options.relations, options), options) if options.relations else None
-    numbered = number_triples(source, columns, entity[0], relation and relation[0])
+    entity_listing = _read_listing(open_table(_beside(options.entities[0])), options)
+    if entity_listing.labels is not None:
+        return None
+    entity = check_listing("entity", entity_listing, options)
+    relation = None
+    if options.relations:
+        listing = _read_listing(open_table(_beside(options.relations)), options, second=True)
+        relation = check_listing("relation", listing, options)
+    numbered = number_triples(file.path, columns, entity[0], relation and relation[0])
     if numbered is None:
         return None
     splits, ids = numbered
     entities = Vocabulary.build("entity", *entity)
     relations = Vocabulary.build("relation", *(relation or (ids, names_from_ids(ids), blank(len(ids)))))
-    return finish(options.name or source.name.partition(".")[0], entities, relations, splits, {}, options)
+    return finish(name, entities, relations, splits, {}, options)
 
 
-def _listing(source: Path, options: ReadOptions) -> Listing:
-    if not source.is_file():
-        raise SatkgcError("there is no such file", where=source, remedy="check the path")
-    choices = {"id": options.id, "name": options.label, "description": options.description}
-    if options.entities is not None and source == options.relations:
-        # The names were chosen for the entities; the relations' table uses those that it has, too.
-        has = _names(source)
-        choices = {role: name if name in has else None for role, name in choices.items()}
-    columns, where = _read_columns(source, choices, ("id",))
-    return Listing(columns["id"], columns.get("name"), columns.get("description"), str(source), where)
+def _beside(path: Path) -> SourceFile:
+    if not path.is_file():
+        raise SatkgcError("there is no such file", where=path, remedy="check the path")
+    return SourceFile.of(path)
 
 
-def _names(source: Path) -> list[str]:
-    """The names of a table's columns, or its first row."""
-    file = SourceFile.of(source)
-    return ParquetTable(file).names if _is_parquet(source) else _text(file).first_row()
+def _triple_choices(options: ReadOptions) -> dict[str, str | None]:
+    choices = {"head": options.head, "relation": options.relation, "tail": options.tail}
+    if options.relation_name:
+        del choices["relation"]
+    return choices | {"split": options.split_column}
 
 
-def _has_nodes_and_edges(names: Sequence[str]) -> bool:
-    """Whether a table has the columns of APOC's nodes and of its edges."""
-    return {"_id", "_labels", "_start"} <= set(names)
+def _kind(table: Table, several: bool, options: ReadOptions) -> str:
+    """What a table holds: edges, nodes, both (of APOC), or nodes and edges as cells (of Neo4j's Browser)."""
+    if isinstance(table, TextTable) and neo4j.is_browser_export(table.rows()):
+        return "cells"
+    if {"_id", "_labels", "_start"} <= set(table.names):
+        return "edges" if options.entities else "both"
+    if several and not names_columns(table.names, _triple_choices(options)):
+        return "nodes" if names_columns(table.names, _listing_choices(options)) else "edges"
+    return "edges"
 
 
-def _is_parquet(source: Path) -> bool:
-    return source.name.lower().endswith(".parquet")
+def _listing_choices(options: ReadOptions) -> dict[str, str | None]:
+    for role, columns in (("label", options.label), ("description", options.description)):
+        if len(columns) > 1:
+            raise SatkgcError(f"a table has one column for the {role}", remedy=f"give --{role} once")
+    label, description = (columns[0] if columns else None for columns in (options.label, options.description))
+    return {"id": options.id, "name": label, "description": description, "labels": None}
 
 
-def _text(file: SourceFile) -> Delimited:
-    plain = file.path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    return Delimited(file, csv_delimiter(file) if plain.endswith(".csv") else "\t")
+def _read_listing(table: Table, options: ReadOptions, second: bool = False) -> Listing:
+    choices = _listing_choices(options)
+    if second:  # the names were chosen for the entities; the relations' table uses those that it has, too
+        choices = {role: name if name in table.names else None for role, name in choices.items()}
+    header = not isinstance(table, TextTable) or names_columns(table.names, choices)
+    columns, where = _columns(table, choices, ("id",), header)
+    names, descriptions, labels = (columns.get(role) for role in ("name", "description", "labels"))
+    return Listing(columns["id"], names, descriptions, table.shown, where, labels)
 
 
-def _read_columns(
-    source: Path, choices: dict[str, str | None], required: Sequence[str]
+def _read_triples(table: Table, every: Sequence[str], options: ReadOptions, several: bool) -> dict[str, Triples]:
+    """The triples of a table by split; `every` has the relation of all rows, if it is no column's."""
+    choices = _triple_choices(options)
+    required = ("head", "tail") if every else ("head", "relation", "tail")
+    header = _has_header(table, choices, required)
+    columns, where = _columns(table, choices, required, header)
+    if every:
+        columns["relation"] = pa.chunked_array([pa.repeat(pa.scalar(every[0]), len(columns["head"]))])
+    elif not header and options.relation is None:
+        _check_relations(table, columns)
+    file_split = next((s for s, values in SPLIT_VALUES.items() if several and _stem(table) in values), "train")
+    return _divide(columns, where, file_split)
+
+
+def _stem(table: Table) -> str:
+    return Path(table.shown).name.partition(".")[0].lower()
+
+
+def _has_header(table: Table, choices: Choices, required: Sequence[str]) -> bool:
+    """Whether the first row names the columns; asks where neither its names nor the other rows tell."""
+    if not isinstance(table, TextTable) or names_columns(table.names, choices):
+        return True
+    width = len(table.names)
+    if width != len(required) or any(choices[role] is not None for role in required):
+        return False  # positions, or `locate` asks
+    header = looks_like_header(table.names, table.columns(range(width), True))
+    if header is None:
+        titles = column_flags(dict(zip(required, table.names, strict=True)))
+        positions = column_flags(dict(zip(required, range(width), strict=True)))
+        raise SatkgcError(
+            "whether the first row is a header cannot be told",
+            where=table.shown,
+            remedy=f"if it is: {titles}; if it is data: {positions}",
+        )
+    return header
+
+
+def _check_relations(table: Table, columns: dict[str, pa.ChunkedArray]) -> None:
+    """Refuse three columns without a header whose second hardly has the relations, while the third may."""
+    rows = len(columns["head"])
+    relations, tails = (len(pc.unique(columns[role])) for role in ("relation", "tail"))
+    if rows >= MANY and relations > rows / 2 and tails < relations / 4:
+        in_order, turned = ({"head": 0, "relation": relation, "tail": 3 - relation} for relation in (1, 2))
+        raise SatkgcError(
+            f"which column has relations? Of {rows:,} rows the second has {relations:,} values, the third {tails:,}",
+            where=table.shown,
+            remedy=f"the third: {column_flags(turned)}; the second: {column_flags(in_order)}",
+        )
+
+
+def _columns(
+    table: Table, choices: Choices, required: Sequence[str], header: bool
 ) -> tuple[dict[str, pa.ChunkedArray], Where]:
     """The columns that are there, by role, and a row's place in the file."""
-    file = SourceFile.of(source)
-    if _is_parquet(source):
-        table = ParquetTable(file)
-        places = locate(table.names, choices, required, file.shown, header=True)
-        arrays = table.columns(list(places.values()))
-        return _rows_of_role(table.names, dict(zip(places, arrays, strict=True)), required[0], table.where)
-    text = _text(file)
-    names = text.first_row()
-    header = is_header(names, choices)
-    places = locate(names, choices, required, file.shown, header)
-    arrays = text.columns(list(places.values()), len(names), header)
+    places = locate(table.names, choices, required, table.shown, header)
+    arrays = table.columns(list(places.values()), header)
     if not len(arrays[0]):
-        raise SatkgcError("the file has a header and no rows", where=source, remedy="put rows in it")
+        raise SatkgcError("the file has a header and no rows", where=table.shown, remedy="put rows in it")
     columns = dict(zip(places, arrays, strict=True))
-    return _rows_of_role(names, columns, required[0], lambda row: file.at(text.line_of(row, header)))
 
+    def where(row: int) -> str:
+        return table.where(row, header)
 
-def _rows_of_role(
-    names: Sequence[str], columns: dict[str, pa.ChunkedArray], role: str, where: Where
-) -> tuple[dict[str, pa.ChunkedArray], Where]:
-    """The rows of a table of nodes and edges that have this role; any other table as it is."""
-    if not _has_nodes_and_edges(names):
+    if not {"_id", "_labels", "_start"} <= set(table.names):
         return columns, where
-    filled = pc.fill_null(pc.not_equal(columns[role], ""), False)
+    filled = pc.fill_null(pc.not_equal(columns[required[0]], ""), False)  # rows of nodes, or of edges
     rows = np.flatnonzero(filled.to_numpy())
     if not len(rows):
-        raise SatkgcError(f"no row has a {role}", where=where(0), remedy="export the nodes and the edges")
+        raise SatkgcError(f"no row has a {required[0]}", where=where(0), remedy="export the nodes and the edges")
     return {name: column.filter(filled) for name, column in columns.items()}, lambda row: where(int(rows[row]))
 
 
-def _divide(columns: dict[str, pa.ChunkedArray], where: Where) -> dict[str, Triples]:
-    """The triples by split; all are for training where no column tells."""
+def _divide(columns: dict[str, pa.ChunkedArray], where: Where, otherwise: str) -> dict[str, Triples]:
+    """The triples by split; all are of one where no column tells."""
     if "split" not in columns:
-        return {"train": Triples(columns["head"], columns["relation"], columns["tail"], where)}
+        return {otherwise: Triples(columns["head"], columns["relation"], columns["tail"], where)}
     value = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(columns["split"], "")))
     splits: dict[str, Triples] = {}
     rest = np.ones(len(value), bool)
@@ -172,109 +269,4 @@ def _divide(columns: dict[str, pa.ChunkedArray], where: Where) -> dict[str, Trip
             where=where(row),
             remedy="write train, valid, test or inference",
         )
-    if "train" not in splits:
-        raise SatkgcError("no triple is for training", where=where(0), remedy="mark some as train in the split column")
     return splits
-
-
-def is_header(row: Sequence[str], choices: Mapping[str, str | None]) -> bool:
-    """Whether a first row names columns: it has a chosen one, one of Neo4j's, or usual ones for two roles.
-
-    Where triples have "relation" in the middle, that alone is enough: no relation is called so.
-    """
-    positions = _positions(row, choices)
-    if any(name in row for name in choices.values() if name not in positions):
-        return True
-    if any(_plain(name) in SURE for name in row):
-        return True
-    if "head" in choices and len(row) == 3 and _plain(row[1]) in ("relation", "predicate"):
-        return True
-    return sum(_usual(role, row) is not None for role in choices) >= min(2, len(row))
-
-
-def locate(
-    names: Sequence[str], choices: Mapping[str, str | None], required: Sequence[str], shown: str, header: bool
-) -> dict[str, int]:
-    """The columns by role: those chosen by name or position, else those with a usual name; roles without one lack.
-
-    Where neither finds the required ones, those of a table of three columns are its columns in order, and the id of a
-    listing is its first free column. A listing of which nothing is known has its other columns in order, too.
-    """
-    places: dict[str, int] = {}
-    positions = _positions(names, choices)
-    for role, name in choices.items():
-        if name is not None:
-            places[role] = _named(name, role, names, shown, positions)
-        elif header and (place := _usual(role, names)) is not None:
-            places[role] = place
-    _tell_groups(places, names, shown)
-    missing = [role for role in required if role not in places]
-    if not missing:
-        return places
-    free = [place for place in range(len(names)) if place not in places.values()]
-    if len(missing) == len(required) and (free if len(required) == 1 else len(free) == len(names) == 3):
-        by_position = dict(zip(missing if places else choices, free, strict=False))
-        _tell_positions(by_position, names, shown, header)
-        places |= by_position
-        return {role: places[role] for role in choices if role in places}
-    raise SatkgcError(
-        f"which column is the {missing[0]}?",
-        where=shown,
-        remedy=f"name it (--{missing[0]} NAME); it has {_list_columns(names)}",
-    )
-
-
-def _list_columns(names: Sequence[str]) -> str:
-    """The names for a message, not too many of them."""
-    shown = ", ".join(repr(_cut(name)) for name in names[:12])
-    return f"the columns {shown}{' …' if len(names) > 12 else ''}"
-
-
-def _tell_positions(places: Mapping[str, int], names: Sequence[str], shown: str, header: bool) -> None:
-    """Say which columns were taken without being chosen."""
-    taken = ", ".join(f"{_cut(names[place])!r} as {role}" for role, place in places.items())
-    log.warning("%s: columns taken by position: %s%s", shown, taken, "" if header else "; its first row counts as data")
-
-
-def _tell_groups(places: Mapping[str, int], names: Sequence[str], shown: str) -> None:
-    """Say where Neo4j's ids are of two groups: one that both have would be two nodes there, and is one entity here."""
-    ends = [places.get(role) for role in ("head", "tail")]
-    groups = [match[2] for place in ends if place is not None and (match := _NEO4J.fullmatch(names[place].strip()))]
-    if len(set(groups)) > 1:
-        log.warning("%s: ids of %s that are the same become one entity", shown, " and ".join(map(str, groups)))
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= 40 else f"{name[:40]}…"
-
-
-def _named(name: str, role: str, names: Sequence[str], shown: str, positions: Sequence[str]) -> int:
-    if name in names and name not in positions:
-        return names.index(name)
-    if _is_number(name) and int(name) < len(names):
-        return int(name)
-    raise SatkgcError(
-        f"there is no column {name!r} for the {role}", where=shown, remedy=f"it has {_list_columns(names)}"
-    )
-
-
-def _positions(row: Sequence[str], choices: Mapping[str, str | None]) -> list[str]:
-    """The numbers given for columns, which are positions; unless all of them stand in the first row, as its names."""
-    numbers = [name for name in choices.values() if name is not None and _is_number(name)]
-    return [] if all(number in row for number in numbers) else numbers
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdigit()
-
-
-def _usual(role: str, names: Sequence[str]) -> int | None:
-    plain = [_plain(name) for name in names]
-    return next((plain.index(usual) for usual in USUAL[role] if usual in plain), None)
-
-
-def _plain(name: str) -> str:
-    """A column's name as USUAL has it: in lower case, or what Neo4j says of it, without its property and group."""
-    if match := _NEO4J.fullmatch(name.strip()):
-        return match[1]
-    return name.strip().lower().removesuffix(":string")
