@@ -1,8 +1,11 @@
-"""Where a command writes: found out before the work, not after it."""
+"""Where a command writes: found out before the work; written beside, on the disk, and put in place in one step."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterator
@@ -21,6 +24,12 @@ def check_writable(file: Path, ending: str | None = None) -> Path:
     return make_folder(file.parent) / file.name
 
 
+def check_other(out: Path, source: Path) -> None:
+    """Refuse to write over what is read."""
+    if out.exists() and source.exists() and out.samefile(source):
+        raise SatkgcError("this file is read and written at once", where=out, remedy="choose another name to write")
+
+
 def make_folder(path: Path) -> Path:
     """Make a folder, and those it lies in."""
     try:
@@ -33,13 +42,48 @@ def make_folder(path: Path) -> Path:
 
 @contextmanager
 def atomic_write(file: Path) -> Iterator[Path]:
-    """A sibling to write, of another ending; it takes the file's name once it is whole, and is removed if it fails."""
+    """A sibling to write, of another ending; it takes the file's name once it is whole and on the disk, and is removed
+    if it fails."""
     part = partial(file)
     try:
         yield part
+        sync(part)
         os.replace(part, file)
+        sync(file.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """As `atomic_write`, of a folder: all that is in it is on the disk before it takes the name, in one step."""
+    folder = folder.absolute()
+    part = partial(folder)
+    part.mkdir(parents=True)
+    try:
+        yield part
+        put_in_place(part, folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def put_in_place(new: Path, folder: Path) -> None:
+    """Let a finished folder take a name; the one that had it is removed. At no moment is there none under the name,
+    where the system can exchange two names."""
+    sync_tree(new)
+    if not folder.exists():
+        os.rename(new, folder)
+    elif not _exchange(new, folder):
+        aside = partial(folder.with_name(f"{folder.name}.old"))
+        os.rename(folder, aside)
+        try:
+            os.rename(new, folder)
+        except OSError:
+            os.rename(aside, folder)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+    sync(folder.parent)
+    shutil.rmtree(new, ignore_errors=True)
 
 
 def partial(folder: Path) -> Path:
@@ -52,6 +96,57 @@ def partial(folder: Path) -> Path:
             with suppress(OSError):
                 path.unlink()  # or it was a file
     return folder.with_name(f"{stem}{os.getpid()}")
+
+
+def sync(path: Path) -> None:
+    """Return when a file's content, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that has no such thing
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """All files and folders below a folder, and itself."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            sync(Path(root, name))
+        sync(Path(root))
+
+
+def reserve(file: Path, size: int) -> None:
+    """Take the space for a file that is then written through a memory map, where a full disk would kill the process."""
+    with file.open("ab") as stream:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(stream.fileno(), 0, size)
+        else:
+            stream.truncate(size)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error says that the disk, a quota or a limit on files is used up."""
+    match = re.search(r"os error (\d+)", str(error))  # safetensors gives the number in words alone
+    number = getattr(error, "errno", None) or (int(match[1]) if match else None)
+    return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step; False where the system or the file system has no such call."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if call(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
 
 
 def _runs(process: int) -> bool:

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from kg_graphs import content, graphs, vocabulary
 
-from satkgc import KnowledgeGraph, SatkgcError
-from satkgc.kg import verify_graph
+from satkgc import KnowledgeGraph, SatkgcError, files, manifest
+from satkgc.kg import altered_files
 
 
 def sample(triples: int = 60) -> KnowledgeGraph:
@@ -38,7 +38,7 @@ def test_a_graph_comes_back_as_it_was(graph: KnowledgeGraph) -> None:
     with tempfile.TemporaryDirectory() as folder:
         opened = graph.save(Path(folder) / "graph")
         assert content(opened) == content(graph)
-        verify_graph(Path(folder) / "graph")
+        assert altered_files(Path(folder) / "graph") == []
         assert os.listdir(folder) == ["graph"]
 
 
@@ -155,6 +155,7 @@ def test_the_old_graph_is_put_back_where_the_new_one_cannot_take_its_place(
 ) -> None:
     before = content(sample().save(tmp_path / "graph"))
     rename, moved = os.rename, []
+    monkeypatch.setattr(files, "_exchange", lambda one, other: False)  # as where the system cannot
 
     def second_fails(source: Path, target: Path) -> None:
         moved.append(target)
@@ -174,19 +175,24 @@ def test_the_old_graph_is_put_back_where_the_new_one_cannot_take_its_place(
 
 def _edit_meta(folder: Path, **changes: object) -> None:
     meta = json.loads((folder / "meta.json").read_text())
-    (folder / "meta.json").write_text(json.dumps(meta | changes))
+    (folder / "meta.json").write_text(_sealed(meta | changes))
+
+
+def _sealed(meta: dict[str, object]) -> str:
+    """As by somebody who keeps the sums right."""
+    return manifest.seal({key: value for key, value in meta.items() if key != "sha256"})
 
 
 def _remove_key(folder: Path, key: str) -> None:
     meta = json.loads((folder / "meta.json").read_text())
     del meta[key]
-    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "meta.json").write_text(_sealed(meta))
 
 
 def _set_size(folder: Path, name: str) -> None:
     meta = json.loads((folder / "meta.json").read_text())
-    meta["files"][name]["bytes"] = (folder / name).stat().st_size
-    (folder / "meta.json").write_text(json.dumps(meta))
+    meta["files"][name] = {"bytes": (folder / name).stat().st_size, "sha256": manifest.sha256(folder / name)}
+    (folder / "meta.json").write_text(_sealed(meta))
 
 
 def _other_type(folder: Path) -> None:
@@ -207,6 +213,7 @@ def _pickled(folder: Path) -> None:
 def _half_a_header(folder: Path) -> None:
     data = (folder / "train.npy").read_bytes()
     (folder / "train.npy").write_bytes(data.replace(b"'shape'", b"(shape'"))
+    _set_size(folder, "train.npy")
 
 
 def _not_arrow(folder: Path) -> None:
@@ -248,12 +255,76 @@ def test_a_damaged_folder_is_refused_in_one_line(tmp_path: Path, case: str) -> N
     assert "import" in str(error.value)
 
 
-def test_a_changed_byte_is_found_by_looking_at_all_of_them(tmp_path: Path) -> None:
+def _flip(file: Path, at: int = -1) -> None:
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.write_bytes(data)
+
+
+def test_a_changed_byte_in_any_file_is_found_and_named(tmp_path: Path) -> None:
     folder = sample().save(tmp_path / "graph").path
     assert folder is not None
-    data = bytearray((folder / "train.npy").read_bytes())
-    data[-1] ^= 1
-    (folder / "train.npy").write_bytes(data)
-    KnowledgeGraph.load(folder)  # opening looks at sizes alone
-    with pytest.raises(SatkgcError, match=r"train\.npy: .* does not match its checksum"):
-        verify_graph(folder)
+    for file in sorted(folder.iterdir()):
+        at = file.stat().st_size // 2 if file.name == "meta.json" else -1
+        _flip(file, at)
+        assert altered_files(folder) == [file.name]
+        with pytest.raises(SatkgcError, match=r"was altered|damaged|not match|can be opened"):
+            KnowledgeGraph.load(folder)
+        _flip(file, at)
+    KnowledgeGraph.load(folder)
+
+
+def test_a_folder_from_before_meta_json_had_a_sum_of_its_own_opens(tmp_path: Path) -> None:
+    folder = sample().save(tmp_path / "graph").path
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps({key: meta[key] for key in meta if key != "sha256"}))
+    assert content(KnowledgeGraph.load(folder)) == content(sample())
+
+
+OUTSIDE = ["train", "test", "adjacency_neighbours", "adjacency_edges", "known_all_head_tails", "known_train_tail_ptr"]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_indices_that_point_outside_are_refused_though_all_sums_are_right(tmp_path: Path, name: str) -> None:
+    """A stranger's graph: the compiled loops would read, and write, beyond their arrays."""
+    folder = sample().save(tmp_path / "graph").path
+    array = np.load(folder / f"{name}.npy")
+    array.reshape(-1)[len(array) // 2] = 1 << 30
+    np.save(folder / f"{name}.npy", array)
+    _set_size(folder, f"{name}.npy")
+    with pytest.raises(SatkgcError, match="point outside of the graph|out of order"):
+        KnowledgeGraph.load(folder)
+
+
+def test_a_large_graph_is_read_once_and_again_when_a_file_was_touched(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(manifest, "LARGE", 0)
+    monkeypatch.setattr(manifest, "SETTLED", -1 << 62)
+    monkeypatch.setenv("SATKGC_CACHE", str(tmp_path / "cache"))
+    reads: list[Path] = []
+    real = manifest.sha256
+    monkeypatch.setattr(manifest, "sha256", lambda path: reads.append(path) or real(path))
+    folder = sample().save(tmp_path / "graph").path
+    reads.clear()
+    KnowledgeGraph.load(folder)
+    assert len(reads) == len(os.listdir(folder)) - 1
+    reads.clear()
+    KnowledgeGraph.load(folder)
+    assert reads == []
+    before = (folder / "train.npy").stat()
+    _flip(folder / "train.npy")
+    os.utime(folder / "train.npy", ns=(before.st_atime_ns, before.st_mtime_ns))  # the time of its change stays
+    with pytest.raises(SatkgcError, match=r"train\.npy: .* not match"):
+        KnowledgeGraph.load(folder)
+
+
+def test_a_folder_with_a_meta_json_of_another_is_never_overwritten(tmp_path: Path) -> None:
+    for meta in ('{"title": "x"}', "{", "[]", '{"format": "satkgc-graph"}', '{"format": "satkgc-graph", "files": {}}'):
+        folder = tmp_path / "mine"
+        folder.mkdir(exist_ok=True)
+        (folder / "meta.json").write_text(meta)
+        (folder / "thesis.tex").write_text("keep me")
+        for overwrite in (False, True):
+            with pytest.raises(SatkgcError, match=r"so it is not overwritten; (choose|move)") as error:
+                sample().save(folder, overwrite=overwrite)
+            assert "--force" not in str(error.value)
+        assert sorted(os.listdir(folder)) == ["meta.json", "thesis.tex"]

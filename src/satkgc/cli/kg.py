@@ -153,14 +153,12 @@ def inspect_(
       satkgc kg inspect my-graph --plot degrees.png
     """
     from satkgc.cli.kg_tables import print_figures
-    from satkgc.kg import KnowledgeGraph, inspect_graph, plot_degrees, verify_graph
+    from satkgc.kg import KnowledgeGraph, inspect_graph, plot_degrees
 
     if plot is not None:
         check_writable(plot, ".png")
     with _status(f"Reading {source}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
-        if graph.path is not None:
-            verify_graph(graph.path)
     with _status("Counting"):
         figures = inspect_graph(graph)
         if plot is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.source import SourceFile
-    from satkgc.kg.store import check_overwrite, is_graph_folder, verify_graph
+    from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
     from satkgc.kg.tsv import NOT_TSV, check_tsv_ids, tsv_id_error, write_tsv
 
 __all__ = [
@@ -59,7 +59,7 @@ __all__ = [
     "relation_categories",
     "shortest_path",
     "tsv_id_error",
-    "verify_graph",
+    "altered_files",
     "write_tsv",
 ]
 
@@ -71,7 +71,7 @@ _LAZY = {
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
     "readers.source": ("SourceFile",),
-    "store": ("check_overwrite", "is_graph_folder", "verify_graph"),
+    "store": ("altered_files", "check_overwrite", "is_graph_folder"),
     "tsv": ("NOT_TSV", "check_tsv_ids", "tsv_id_error", "write_tsv"),
 }
 _MODULES = {name: module for module, names in _LAZY.items() for name in names}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from satkgc.kg import grail, public_formats, store
 from satkgc.kg.download import fetch
 from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.readers import ReadOptions, read_graph
+from satkgc.manifest import cache_folder, sha256
 
 READING = 2  # raise when a reader changes what it makes of the same files: older cached graphs are then left alone
 
@@ -88,7 +90,7 @@ def load_entry(entry: Entry) -> KnowledgeGraph:
         try:
             return _check_counts(entry, store.open_graph(cached))
         except SatkgcError:
-            pass  # a damaged copy is made anew below
+            shutil.rmtree(cached, ignore_errors=True)  # a damaged copy is made anew below
     options = ReadOptions(**{"name": entry.name, **entry.options})
     graph = _read_public_files(entry, options) if source is None else read_graph(source, options)
     _check_counts(entry, graph)
@@ -111,12 +113,6 @@ def entry_location(entry: Entry) -> str:
     except (SatkgcError, OSError):
         return "damaged"  # one bad archive must not keep a list from the others; loading it says what is wrong
     return "SATKGC_DATA" if source else "download"
-
-
-def cache_folder() -> Path:
-    """Where downloads and graphs in binary form are kept: SATKGC_CACHE, or satkgc in the user's cache folder."""
-    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "satkgc"
-    return Path(os.environ.get("SATKGC_CACHE") or default)
 
 
 def local_copy(entry: Entry) -> Path | None:
@@ -180,7 +176,7 @@ def _cached(entry: Entry, source: Path | None) -> Path:
     if source is None:
         digest.update(" ".join(file.url for file in entry.files).encode())
     elif source.is_file():
-        content = store.describe(source)["sha256"]
+        content = sha256(source)
         if entry.sha256 not in (None, content):
             raise SatkgcError(
                 f"not the published archive of {entry.name}: its checksum differs",
@@ -193,7 +189,7 @@ def _cached(entry: Entry, source: Path | None) -> Path:
         small = sum(path.stat().st_size for path in files) < 1 << 27
         for path in files:  # reading gigabytes only to look into the cache would defeat it
             state = f"{path.stat().st_size} {path.stat().st_mtime_ns}"
-            digest.update(f"{path.name} {store.describe(path)['sha256'] if small else state} ".encode())
+            digest.update(f"{path.name} {sha256(path) if small else state} ".encode())
     return cache_folder() / "graphs" / f"{entry.name}-{digest.hexdigest()[:16]}"
 
 

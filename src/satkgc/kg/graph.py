@@ -83,8 +83,7 @@ class KnowledgeGraph:
         """Write the binary form and return the graph opened from it."""
         from satkgc.kg import store
 
-        store.write_graph(self, Path(folder), overwrite=overwrite)
-        return store.open_graph(Path(folder))
+        return store.open_graph(Path(folder), store.write_graph(self, Path(folder), overwrite=overwrite))
 
     def __reduce__(self) -> tuple[Callable[..., KnowledgeGraph], tuple[Any, ...]]:
         """Another process gets the path and maps the same pages; nothing is copied."""

@@ -1,19 +1,17 @@
 """The binary form of a graph: a folder of Arrow and npy files that opens by memory map, whatever its size.
 
-`meta.json` names every other file with its size and SHA-256. Opening checks the sizes and shapes and reads none of the
-contents; `verify_graph` reads them all.
+`meta.json` names every other file with its size and SHA-256, and has its own. Opening checks them, and that no index
+points outside of its array: the compiled loops trust theirs. Of a large graph see `satkgc.manifest`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 import tokenize
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -21,9 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from satkgc import files
+from satkgc import files, manifest
 from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Adjacency, KnownTriples, as_triples
+from satkgc.kg.bounds import check_bounds
 from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
@@ -40,8 +39,11 @@ def is_graph_folder(path: Path) -> bool:
     return (path / META).is_file()
 
 
-def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> None:
-    """Write all arrays, those that are derived included, so that opening builds nothing; all or nothing."""
+def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False) -> str:
+    """Write all arrays, those that are derived included, so that opening builds nothing; all or nothing.
+
+    Returns the fingerprint of what was written.
+    """
     with _replacing(folder, overwrite) as partial:
         # Threads, because sorting, writing and checksums all let go of the interpreter.
         with ThreadPoolExecutor(max_workers=2) as pool:
@@ -63,7 +65,8 @@ def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False)
             meta["inference"] = len(graph.inference)
         if graph.benchmark is not None:
             meta["benchmark"] = graph.benchmark
-        (partial / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        (partial / META).write_text(manifest.seal(meta), encoding="utf-8")
+    return _fingerprint(meta)
 
 
 def _write_adjacency(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
@@ -95,80 +98,79 @@ def _derived(graph: KnowledgeGraph, part: str) -> Any:
 
 
 def open_graph(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
-    """Open a graph by memory map; `fingerprint`, where given, must be that of the content."""
+    """Open a graph by memory map, and check it; one with a `fingerprint` was checked when that was taken."""
     folder = folder.absolute()
     meta = _read_meta(folder)
     present = _fingerprint(meta)
     if fingerprint not in (None, present):
         raise SatkgcError("another graph has been written here since", where=folder, remedy="open it again")
     try:
+        stamp = manifest.Stamp(folder, _sums(meta))
+        check = fingerprint is None and not stamp.holds()
+        if check and (wrong := manifest.altered(folder, stamp.sums)):
+            raise _damaged(folder, f"{', '.join(wrong)}: the content does not match the checksum")
         graph = _map(folder, meta, present)
         _check_shapes(folder, meta, graph)
+        if check:
+            check_bounds(graph)
+            stamp.write()
     except (*UNREADABLE, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise _damaged(folder, reason) from error
     return graph
 
 
-def verify_graph(folder: Path) -> None:
-    """Read every file and compare it with the checksum written beside it."""
-    files = _read_meta(folder)["files"]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        checksums = pool.map(describe, (folder / name for name in files))
-    for (name, expected), actual in zip(files.items(), checksums, strict=True):
-        if actual != expected:
-            raise _damaged(folder / name, "its content does not match its checksum")
+def altered_files(folder: Path) -> list[str]:
+    """Read every file of a graph; the names of those that are not as they were written."""
+    try:
+        meta = manifest.read_json(folder / META)
+        return manifest.altered(folder, _sums(meta))
+    except (SatkgcError, OSError, ValueError, LookupError, TypeError, AttributeError):
+        return [META]
+
+
+def _sums(meta: dict[str, Any]) -> dict[str, str]:
+    return {name: entry["sha256"] for name, entry in meta["files"].items()}
 
 
 def check_overwrite(folder: Path, *, overwrite: bool) -> None:
     """Refuse a place that is taken; nothing but a graph or an empty folder is ever overwritten."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if not is_graph_folder(folder):
+    ours = _own_files(folder)
+    if not ours:
         raise SatkgcError(
             "not a graph in binary form, so it is not overwritten", where=folder, remedy="choose another name"
         )
-    if not overwrite:
-        raise SatkgcError("the output exists already", where=folder, remedy="use --force or another folder")
-    if foreign := _foreign(folder):
+    if foreign := {path.name for path in folder.iterdir()} - ours:
         what = f"beside the graph there is {min(foreign)}, so it is not overwritten"
         raise SatkgcError(what, where=folder, remedy="move that away, or choose another name")
+    if not overwrite:
+        raise SatkgcError("the output exists already", where=folder, remedy="use --force or another folder")
 
 
-def _foreign(folder: Path) -> set[str]:
-    """What a folder holds beside the files of its graph; of a graph that is damaged nobody can tell."""
-    try:
-        ours = _read_meta(folder)["files"].keys() | {META}
-    except SatkgcError:
-        return set()
-    return {path.name for path in folder.iterdir()} - ours
+def _own_files(folder: Path) -> set[str]:
+    """The files that a graph's meta.json names, whole or damaged; none where it is not that of a graph."""
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        if meta["format"] == FORMAT:
+            return {META, *meta["files"].keys()}
+    return set()
 
 
 @contextmanager
 def _replacing(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A temporary sibling that takes the folder's place at the end, or vanishes if anything goes wrong."""
-    folder = folder.absolute()
     check_overwrite(folder, overwrite=overwrite)
-    partial = files.partial(folder)
-    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-        yield partial
-        if folder.exists():
-            os.rename(folder, old)
-        os.rename(partial, folder)
+        with files.atomic_folder(folder) as partial:
+            yield partial
     except OSError as error:
         raise SatkgcError(
             f"cannot write the graph: {error.strerror or f'the disk may be full ({error})'}",
             where=folder,
             remedy="check the free space and the permissions there; nothing was left behind",
         ) from error
-    finally:
-        if old.exists() and not folder.exists():
-            os.rename(old, folder)
-        for leftover in (partial, old):
-            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _array_fields(part: Adjacency | KnownTriples) -> dict[str, Any]:
@@ -210,9 +212,7 @@ def _load_vocabulary(path: Path, kind: str) -> Vocabulary:
 
 def describe(path: Path) -> dict[str, Any]:
     """The size and checksum of a file."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+    return {"bytes": path.stat().st_size, "sha256": manifest.sha256(path)}
 
 
 def _fingerprint(meta: dict[str, Any]) -> str:
@@ -223,7 +223,7 @@ def _fingerprint(meta: dict[str, Any]) -> str:
 def _read_meta(folder: Path) -> dict[str, Any]:
     """The meta file, of a known format and version, and every file it names there with its size."""
     try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        meta = manifest.read_json(folder / META)
         if meta.get("format") != FORMAT:
             raise ValueError("its meta.json is not that of a graph")
         if meta["version"] not in (VERSION, INFERENCE_VERSION):
