@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.manifest import write_manifest
 from satkgc.models import EncoderConfig, TextModel, TextModelConfig
 from satkgc.training import Config, RunFolder
 
@@ -44,4 +45,5 @@ def write_run(folder: Path, kg: KnowledgeGraph, backbone: Path, **encoder: objec
     config = Config(model=TextModelConfig(encoder=EncoderConfig(backbone=str(backbone), **encoder)))
     RunFolder.create(folder, config, kg, "made up")
     TextModel(kg, config.model).save(folder / "model")
+    write_manifest(folder / "model")
     return folder

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from satkgc import files
 from satkgc.analysis import ANALYSES, draw_bars
 from satkgc.completion.search import EntitySearch
-from satkgc.files import atomic_write
+from satkgc.files import atomic_folder, atomic_write, put_in_place
 from satkgc.sampling import plot_occurrences
 from satkgc.training.log import draw_curves
 
@@ -59,3 +60,75 @@ def test_what_killed_processes_left_is_removed(tmp_path):
         part.write_text("whole")
     assert os.listdir(tmp_path) == ["a.json"]
     assert file.read_text() == "whole"
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_folder_takes_the_place_of_another(tmp_path, exchange, monkeypatch):
+    if not exchange:
+        monkeypatch.setattr(files, "_exchange", lambda one, other: False)
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    put_in_place(tmp_path / "new", tmp_path / "old")
+    assert [path.name for path in tmp_path.rglob("*")] == ["old", "new"]
+    (tmp_path / "next").mkdir()
+    put_in_place(tmp_path / "next", tmp_path / "fresh")
+    assert (tmp_path / "fresh").is_dir()
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_folder_that_cannot_be_replaced_is_not_lost(tmp_path, exchange, monkeypatch):
+    if not exchange:
+        monkeypatch.setattr(files, "_exchange", lambda one, other: False)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "weights").write_text("trained")
+    with pytest.raises(FileNotFoundError):
+        put_in_place(tmp_path / "gone meanwhile", tmp_path / "old")
+    assert (tmp_path / "old" / "weights").read_text() == "trained"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no call that exchanges two names")
+def test_a_folder_is_never_gone_while_it_is_replaced(tmp_path):
+    """Somebody looks all the time; two renames, one after the other, are seen."""
+    script = "import os, sys\nwhile True:\n    os.stat(sys.argv[1])"
+    with atomic_folder(tmp_path / "graph"):
+        pass
+    looking = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "graph")], stderr=subprocess.DEVNULL)
+    try:
+        for number in range(300):
+            with atomic_folder(tmp_path / "graph") as part:
+                (part / "number").write_text(str(number))
+        assert looking.poll() is None
+    finally:
+        looking.kill()
+        looking.wait()
+    assert os.listdir(tmp_path) == ["graph"]
+    assert (tmp_path / "graph" / "number").read_text() == "299"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc which file a descriptor is")
+def test_all_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    """What a power cut leaves: names of files whose content was never asked to the disk."""
+    done = []
+    for name in ("fsync", "replace", "rename"):
+        real = getattr(os, name)
+
+        def call(*args, name=name, real=real):
+            path = os.readlink(f"/proc/self/fd/{args[0]}") if name == "fsync" else str(args[-1])
+            done.append((name, os.path.relpath(path, tmp_path)))
+            return real(*args)
+
+        monkeypatch.setattr(os, name, call)
+    with atomic_write(tmp_path / "a.json") as part:
+        part.write_text("x")
+    assert done == [("fsync", part.name), ("replace", "a.json"), ("fsync", ".")]
+    done.clear()
+    with atomic_folder(tmp_path / "f") as part:
+        (part / "below").mkdir()
+        (part / "below" / "b").write_text("x")
+    assert sorted(done[:3]) == [
+        ("fsync", part.name),
+        ("fsync", f"{part.name}/below"),
+        ("fsync", f"{part.name}/below/b"),
+    ]
+    assert done[3:] == [("rename", "f"), ("fsync", ".")]

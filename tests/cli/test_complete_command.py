@@ -13,6 +13,7 @@ from commands import refusal, run
 
 from satkgc.completion import NewEntity, Role
 from satkgc.errors import SatkgcError
+from satkgc.manifest import write_manifest
 
 pytest_plugins = ["world"]
 
@@ -182,6 +183,7 @@ def test_bad_folders_are_one_line(run_copy, tmp_path, monkeypatch, capsys):
         assert "no run here; give a folder that `satkgc train` wrote" in refusal(monkeypatch, capsys, *command)
     file = run_copy / "index" / "index.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "model": "0" * 64}))
+    write_manifest(run_copy / "index")
     asked = ["complete", run_copy, "--head", "Q1", "--relation", "near"]
     assert "the index does not belong to this run's model; make it anew" in refusal(monkeypatch, capsys, *asked)
     assert "this is there already" in refusal(monkeypatch, capsys, "export", run_copy, tmp_path)
@@ -220,7 +222,7 @@ def test_what_is_missing_of_an_index_and_wrong_devices_are_one_line(run_copy, mo
     assert "unknown device 'gpu'; set it to auto, cpu or cuda" in refusal(
         monkeypatch, capsys, *asked, "--device", "gpu"
     )
-    for file in ("index/entities.npy", "index/names.npy", "calibration.json"):
+    for file in ("index/entities.npy", "index/names.npy", "index/calibration.json"):
         whole = (run_copy / file).read_bytes()
         (run_copy / file).unlink()
         assert "the index is damaged (" in refusal(monkeypatch, capsys, *asked)

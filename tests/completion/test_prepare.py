@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import resource
 import shutil
+from threading import Thread
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from scipy.special import expit, log_softmax
 
 from graphs import graph_of
@@ -15,6 +20,7 @@ from satkgc.completion import INDEXES, Completer, is_prepared
 from satkgc.completion.calibration import calibrate_entities, sample_queries
 from satkgc.completion.prepare import model_checksum
 from satkgc.errors import SatkgcError
+from satkgc.manifest import write_manifest
 from satkgc.models import TextModel
 from satkgc.text import Texts
 
@@ -58,11 +64,20 @@ def test_texts_are_tokenised_once(run_copy, completer, monkeypatch):
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(SatkgcError, match=r"the index is damaged \(texts\.safetensors: .*\); make it anew with"):
         Completer.load(run_copy)
-    file.unlink()  # as an earlier version left it
+    file.unlink()
+    with pytest.raises(SatkgcError, match=r"the index is damaged \(texts\.safetensors was altered or cut short\)"):
+        Completer.load(run_copy)
+    as_format_2(run_copy)  # which an earlier version may have written without
     assert Completer.load(run_copy).tails("Q3", "near") == completer.tails("Q3", "near")
 
 
 def test_half_an_index_is_none(run_copy, monkeypatch):
+    monkeypatch.setattr("satkgc.completion.prepare.calibrate", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Completer.prepare(run_copy)
+    monkeypatch.undo()
+    Completer.load(run_copy)  # the one before, which is whole
+    shutil.rmtree(run_copy / "index")
     monkeypatch.setattr("satkgc.completion.prepare.calibrate", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Completer.prepare(run_copy)
@@ -82,7 +97,7 @@ def test_one_that_was_stopped_goes_on_where_it_was(run_copy, prepared, monkeypat
     monkeypatch.setattr(TextModel, "encode_entities", stops)
     with pytest.raises(KeyboardInterrupt):
         Completer.prepare(run_copy)
-    (run_copy / "index" / "entities-of-another.part.npy").write_bytes(b"left behind")
+    (run_copy / ".index.partial" / "entities-of-another.part.npy").write_bytes(b"left behind")
     Completer.prepare(run_copy)
     assert seen == [20, 20, 20, 20, 20, 10]
     whole, again = (np.load(run / "index" / "entities.npy") for run in (prepared, run_copy))
@@ -91,18 +106,22 @@ def test_one_that_was_stopped_goes_on_where_it_was(run_copy, prepared, monkeypat
 
 
 def test_two_at_once_do_not_disturb_each_other(run_copy, prepared, monkeypatch):
-    encode, alone = TextModel.encode_entities, [True]
+    encode, other = TextModel.encode_entities, Thread(target=lambda: Completer.prepare(run_copy))
 
     def meets(model, entities):
-        if alone:
-            alone.clear()
-            Completer.prepare(run_copy)
+        if not other.ident:
+            other.start()
+            other.join(0.3)
+            assert other.is_alive()  # it waits for this one
         return encode(model, entities)
 
     monkeypatch.setattr("satkgc.completion.prepare.CHUNK", {"cpu": 40})
     monkeypatch.setattr(TextModel, "encode_entities", meets)
     Completer.prepare(run_copy)
     assert is_prepared(run_copy)
+    other.join()
+    Completer.load(run_copy)
+    assert not (run_copy / ".index.partial").exists()
     whole, again = (np.load(run / "index" / "entities.npy") for run in (prepared, run_copy))
     assert np.allclose(whole, again, atol=1e-6)
 
@@ -115,6 +134,9 @@ def test_an_index_of_another_model_is_refused(run_copy, tmp_path, tiny_backbone)
     weights = load_file(file)
     name = next(iter(weights))
     save_file({**weights, name: weights[name] + torch.tensor(0.1)}, file, {"format": "pt"})
+    with pytest.raises(SatkgcError, match=r"model: entity/model\.safetensors was altered or cut short; copy the run"):
+        Completer.load(run_copy)
+    write_manifest(run_copy / "model")  # as by another training
     with pytest.raises(SatkgcError, match=r"the index does not belong to this run's model; .*satkgc prepare"):
         Completer.load(run_copy)
     Completer.prepare(run_copy)
@@ -138,6 +160,9 @@ def test_what_is_no_run_is_refused(tmp_path, run_copy):
     (run_copy / "index" / "index.json").write_text("{")
     with pytest.raises(SatkgcError, match="not an index"):
         Completer.load(run_copy)
+    (run_copy / "index" / "index.json").write_text("[]")
+    with pytest.raises(SatkgcError, match="not an index"):
+        Completer.load(run_copy)
 
 
 def test_without_validation_triples_there_are_answers_but_no_probabilities(tmp_path, tiny_backbone):
@@ -146,7 +171,7 @@ def test_without_validation_triples_there_are_answers_but_no_probabilities(tmp_p
     answers = completer.tails("e0", "r0", k=10)
     assert {a.id for a in answers} == {"e1", "e2"}
     assert all(a.probability is None for a in answers)
-    assert not (run / "calibration.json").exists()
+    assert not (run / "index" / "calibration.json").exists()
     with pytest.raises(SatkgcError, match="this run has no probabilities"):
         completer.propose(tmp_path / "out.tsv", min_probability=0.5)
     assert completer.propose(tmp_path / "out.tsv", n=5) > 0
@@ -225,6 +250,7 @@ def test_a_damaged_faiss_index_is_one_line(run_copy, name, content):
 
 
 def test_a_calibration_of_relations_that_is_none_is_one_line(run_copy):
+    as_format_2(run_copy)  # which had no sums
     file = run_copy / "calibration.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "relations": {"colour": 1}}))
     with pytest.raises(SatkgcError, match=r"calibration\.json: not a calibration; remove it and run `satkgc prepare`"):
@@ -234,14 +260,109 @@ def test_a_calibration_of_relations_that_is_none_is_one_line(run_copy):
         Completer.load(run_copy)
 
 
+def as_format_2(run):
+    """A prepared run folder as earlier versions left it: no manifests, the calibration beside the index."""
+    (run / "index" / "calibration.json").rename(run / "calibration.json")
+    for folder in ("index", "model"):
+        (run / folder / "manifest.json").unlink()
+    facts = json.loads((run / "index" / "index.json").read_text())
+    facts |= {"format": 2, "model": model_checksum(run / "model")}
+    (run / "index" / "index.json").write_text(json.dumps(facts))
+
+
 def as_format_1(run):
     """A prepared run folder as version 0.1 left it: the relations' calibration in index.json, an older checksum."""
+    as_format_2(run)
     calibration = json.loads((run / "calibration.json").read_text())
     del calibration["entities"]["mapping"]["scale"]
     (run / "calibration.json").write_text(json.dumps(calibration["entities"]))
     facts = json.loads((run / "index" / "index.json").read_text())
     facts |= {"format": 1, "model": model_checksum(run / "model", "*/*.safetensors")}
     (run / "index" / "index.json").write_text(json.dumps({**facts, "relations": calibration["relations"]}))
+
+
+def test_an_index_of_format_2_opens_and_is_written_anew_as_one_of_now(run_copy, completer):
+    as_format_2(run_copy)
+    for _ in range(2):
+        assert Completer.load(run_copy).tails("Q3", "near", k=90) == completer.tails("Q3", "near", k=90)
+        Completer.prepare(run_copy)
+    assert not (run_copy / "calibration.json").exists()
+    assert json.loads((run_copy / "index" / "index.json").read_text())["format"] == 3
+
+
+def files_of(run):
+    return sorted(path for name in ("model", "index") for path in (run / name).rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("harm", ["alter", "remove", "cut"])
+def test_damage_to_any_file_that_answers_depend_on_is_found(run_copy, harm):
+    """The tokenizer, the vectors, the names, the calibration: none of it may change answers in silence."""
+    untouched = {path: path.read_bytes() for path in files_of(run_copy)}
+    assert {"tokenizer.json", "entities.npy", "names.npy", "calibration.json"} <= {path.name for path in untouched}
+    for path, content in untouched.items():
+        if path.name in ("manifest.json", "index.json") and harm == "remove":
+            continue  # the first is of an old version then; without the second it is made anew
+        if harm == "remove":
+            path.unlink()
+        else:
+            half = len(content) // 2
+            path.write_bytes(content[:half] + (bytes([content[half] ^ 4]) + content[half + 1 :]) * (harm == "alter"))
+        with pytest.raises(SatkgcError) as error:
+            Completer.load(run_copy)
+        assert "\n" not in str(error.value)
+        path.write_bytes(content)
+    Completer.load(run_copy)
+
+
+def test_what_a_stopped_preparation_left_counts_only_as_it_was_written(run_copy, prepared, monkeypatch):
+    """A page that never reached the disk is zeros; one row of such would be an entity that answers nothing."""
+    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", {"cpu": 30})
+    with monkeypatch.context() as patch:
+        patch.setattr(INDEXES["exact"], "build", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            Completer.prepare(run_copy)
+    (file,) = (run_copy / ".index.partial").glob("*.part.npy")
+    rows = np.lib.format.open_memmap(file, "r+")
+    rows[3] = 0
+    rows[40] *= -1
+    rows.flush()
+    monkeypatch.undo()
+    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", {"cpu": 30})
+    encode, again = TextModel.encode_entities, []
+    monkeypatch.setattr(
+        TextModel, "encode_entities", lambda model, entities: again.append(entities[0]) or encode(model, entities)
+    )
+    Completer.prepare(run_copy)
+    assert again == [0, 30]
+    whole, mended = (np.load(run / "index" / "entities.npy") for run in (prepared, run_copy))
+    np.testing.assert_allclose(whole, mended, atol=1e-6)
+
+
+@pytest.mark.parametrize("limit", [4_000, 11_000])
+def test_a_full_disk_is_one_line_and_what_was_encoded_is_kept(run_copy, limit):
+    """A limit on the size of files, as a full disk; a memory map on one would be the end of the process."""
+    before = {path.name: path.read_bytes() for path in (run_copy / "index").iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+    try:
+        with pytest.raises(SatkgcError, match=r"the disk is full; the run is as it was; make room and run `satkgc"):
+            Completer.prepare(run_copy)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in (run_copy / "index").iterdir()} == before
+    Completer.prepare(run_copy)
+    Completer.load(run_copy)
+
+
+def test_a_run_that_cannot_be_written_answers_or_says_so_in_one_line(run_copy, completer, monkeypatch):
+    def read_only(*_args, **_options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(FileLock, "acquire", read_only)
+    assert Completer.load(run_copy).tails("Q3", "near") == completer.tails("Q3", "near")
+    shutil.rmtree(run_copy / "index")
+    with pytest.raises(SatkgcError, match=r"cannot be written \(Read-only file system\); prepare it in a place that"):
+        Completer.load(run_copy)
 
 
 def test_an_index_of_format_1_opens(run_copy, completer):
@@ -256,7 +377,7 @@ def test_an_index_of_format_1_opens(run_copy, completer):
         Completer.load(run_copy)
 
 
-def test_the_checksum_is_of_every_file_that_holds_weights(tmp_path):
+def test_the_checksum_of_format_2_is_of_every_file_that_holds_weights(tmp_path):
     with pytest.raises(SatkgcError, match="no weights of a model here"):
         model_checksum(tmp_path)
     (tmp_path / "query").mkdir()

@@ -237,12 +237,13 @@ class ElsewhereIndex:
 
     @classmethod
     def build(cls, folder, vectors, sample, device):
-        cls.stored[str(folder)] = dict(enumerate(np.load(vectors)))
+        (folder / "place").write_text(place := f"shelf {len(cls.stored)}")
+        cls.stored[place] = dict(enumerate(np.load(vectors)))
         return cls.open(folder, device)
 
     @classmethod
     def open(cls, folder, device):
-        return cls(dict(cls.stored[str(folder)]))
+        return cls(dict(cls.stored[(folder / "place").read_text()]))
 
     def search(self, queries, k, allow=None, exclude=None):
         assert exclude is None

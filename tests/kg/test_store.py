@@ -292,7 +292,7 @@ def test_indices_that_point_outside_are_refused_though_all_sums_are_right(tmp_pa
     array.reshape(-1)[len(array) // 2] = 1 << 30
     np.save(folder / f"{name}.npy", array)
     _set_size(folder, f"{name}.npy")
-    with pytest.raises(SatkgcError, match="point outside of the graph|out of order"):
+    with pytest.raises(SatkgcError, match=r"point outside of the graph|out of order"):
         KnowledgeGraph.load(folder)
 
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from satkgc.errors import SatkgcError
-from satkgc.training.checkpoint import Checkpoints, Damaged
+from satkgc.manifest import Damaged
+from satkgc.training.checkpoint import Checkpoints
 
 
 def save(checkpoints, step, best=None, size=10):
@@ -87,5 +88,28 @@ def test_another_format_is_refused_by_name(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     manifest = save(checkpoints, 1) / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 0}))
-    with pytest.raises(SatkgcError, match="checkpoint format 0, this version reads 1"):
+    with pytest.raises(SatkgcError, match="step-00000001 has format 0, this version reads 1"):
         checkpoints.latest(print)
+
+
+@pytest.mark.parametrize("sums", [{}, {"facts.json": None}, None, [], {"facts.json": "same"}])
+def test_a_manifest_that_does_not_list_every_file_is_damage(tmp_path, sums):
+    checkpoints = Checkpoints(tmp_path)
+    path = save(checkpoints, 1)
+    manifest = json.loads((path / "manifest.json").read_text())
+    if sums and sums["facts.json"]:
+        sums = {"facts.json": manifest["sha256"]["facts.json"]}
+        (path / "weights.safetensors").unlink()
+        (path / "arrays.safetensors").unlink()
+    (path / "manifest.json").write_text(json.dumps(manifest | {"sha256": sums}))
+    with pytest.raises(Damaged):
+        checkpoints.read(path)
+    assert checkpoints.latest(lambda line: None) is None
+
+
+def test_a_file_that_the_manifest_does_not_know_is_damage(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    path = save(checkpoints, 1)
+    (path / "more.safetensors").write_bytes((path / "weights.safetensors").read_bytes())
+    with pytest.raises(Damaged, match=r"more\.safetensors is not in its manifest"):
+        checkpoints.read(path)

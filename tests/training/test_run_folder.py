@@ -14,7 +14,7 @@ from satkgc.errors import SatkgcError
 from satkgc.models import EncoderConfig, Questions, TextModel, TextModelConfig
 from satkgc.settings import flatten
 from satkgc.training import Config, RunFolder, make_config, run_folder, train_or_stop
-from satkgc.training.run_folder import exclusive, replace_folder
+from satkgc.training.run_folder import exclusive
 from tasks import small_graph
 
 # What satkgc 0.1 wrote for recipe neighbours on WN18RR, but for the backbone, and with a setting of each kind changed.
@@ -129,6 +129,7 @@ def test_a_run_of_format_1_that_is_not_finished_is_not_gone_on_with(tmp_path):
 def test_a_run_of_another_version_is_refused(tmp_path):
     RunFolder.create(tmp_path, Config(), small_graph(), "small")
     about = json.loads((tmp_path / "config.json").read_text())
+    assert about.pop("sha256")
     assert about["format"] == 2
     assert flatten(about["config"]) == flatten(Config().model_dump())
     (tmp_path / "config.json").write_text(json.dumps(about | {"format": 0, "version": "0.0.1"}))
@@ -153,6 +154,10 @@ def test_settings_that_were_edited_by_hand_are_checked_with_the_file(tmp_path):
     tree = Config().model_dump()
     tree["sampling"]["batch_size"] = 3
     about = json.loads((run.folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(about | {"config": tree}))
+    with pytest.raises(SatkgcError, match=r'altered; .* if you changed it on purpose, take the line "sha256" out'):
+        RunFolder.load(tmp_path)
+    del about["sha256"]
     (tmp_path / "config.json").write_text(json.dumps(about | {"config": tree}))
     with pytest.raises(SatkgcError, match=r"config\.json: sampling\.batch_size is 3; set an even number"):
         RunFolder.load(tmp_path)
@@ -183,25 +188,6 @@ def test_where_there_are_no_locks_a_run_is_trained_without(tmp_path, monkeypatch
     monkeypatch.setattr(FileLock, "acquire", none)
     with exclusive(tmp_path / "run"):
         assert (tmp_path / "run").is_dir()
-
-
-def test_a_folder_takes_the_place_of_another(tmp_path):
-    for name in ("new", "old"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / name).touch()
-    replace_folder(tmp_path / "new", tmp_path / "old")
-    assert [path.name for path in tmp_path.rglob("*")] == ["old", "new"]
-    (tmp_path / "next").mkdir()
-    replace_folder(tmp_path / "next", tmp_path / "fresh")
-    assert (tmp_path / "fresh").is_dir()
-
-
-def test_a_folder_that_cannot_be_replaced_is_not_lost(tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "weights").write_text("trained")
-    with pytest.raises(FileNotFoundError):
-        replace_folder(tmp_path / "gone meanwhile", tmp_path / "old")
-    assert [file.read_text() for file in tmp_path.rglob("weights")] == ["trained"]
 
 
 def test_the_commit_is_that_of_the_repository_that_has_the_program(tmp_path, monkeypatch):

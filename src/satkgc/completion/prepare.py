@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError
 
 from satkgc.arrays import Float32
 from satkgc.completion.calibration import Calibration, calibrate, draw_reliability, report_reliability, sample_queries
@@ -16,33 +19,45 @@ from satkgc.completion.engine import Engine
 from satkgc.completion.index import Index, find_index
 from satkgc.completion.names import Names
 from satkgc.completion.retriever import Retriever, make_retriever
+from satkgc.completion.rows import PARTS, Rows
 from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write
+from satkgc.files import is_full, put_in_place
+from satkgc.manifest import MANIFEST, Damaged, check_folder, read_manifest, sha256, total, write_manifest
 from satkgc.models import Model, Questions, TextModel, TextModelConfig, VectorModel, load_tokenizer
 from satkgc.progress import progress_bar
 from satkgc.text import Texts, Tokens
 from satkgc.training import RunFolder
 
-FORMAT = 2
+FORMAT = 3
 CHUNK = {"cpu": 1024, "cuda": 65_536}  # entities encoded before they are written: enough to fill a GPU
 SAMPLE = 1000  # training questions that an index is tuned on
 TOKENS = "texts.safetensors"
+CALIBRATION = "calibration.json"
+WORK = ".index.partial"  # beside the index, and in its place once it is whole
 OnProgress = Callable[[str], None]  # gets a line on how far it is
 
 
 def prepare(run: Path, model: Model, index: str = "exact", on_progress: OnProgress = lambda line: None) -> Engine:
     """Encode all entities, index them and their names, calibrate; everything is written into the run folder.
 
-    A model without vectors has no index: "exact" is what it does anyhow.
+    An index that is there stays until the new one is whole. One that was stopped goes on where it was. A model without
+    vectors has no index: "exact" is what it does anyhow.
     """
     find_index(index)
     if index != "exact" and not isinstance(model, VectorModel):
         what = f"{type(model).__name__} has no vectors to put into the index {index!r}"
         raise SatkgcError(what, remedy="leave --index out: all entities are scored")
-    kg, folder = model.kg, run / "index"
+    with _writing(run, on_progress):
+        return _prepare(run, model, index, on_progress)
+
+
+def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> Engine:
+    kg, folder = model.kg, run / WORK
     folder.mkdir(exist_ok=True)
-    (folder / "index.json").unlink(missing_ok=True)  # it is written last: a folder without it is not ready
+    for path in folder.iterdir():
+        if not path.name.endswith(PARTS):
+            path.unlink()
     origin = {"format": FORMAT, **_origin(run, model, FORMAT)}
     if isinstance(model, TextModel):
         model.texts.tokens.save(folder / TOKENS)
@@ -54,11 +69,42 @@ def prepare(run: Path, model: Model, index: str = "exact", on_progress: OnProgre
     engine = Engine(Names(kg, search), retriever)
     on_progress("fitting the probabilities")
     engine.calibration = calibrate(engine)
-    _write_calibration(run, engine.calibration)
+    if engine.calibration.fitted:
+        engine.calibration.save(folder / CALIBRATION)
     kind = index if isinstance(model, VectorModel) else None
-    with atomic_write(folder / "index.json") as part:
-        part.write_text(json.dumps({**origin, "kind": kind, "calibrated": engine.calibration.fitted}, indent=2) + "\n")
+    facts = {**origin, "kind": kind, "calibrated": engine.calibration.fitted}
+    (folder / "index.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_manifest(folder)
+    put_in_place(folder, run / "index")
+    (run / CALIBRATION).unlink(missing_ok=True)  # where earlier versions had it
+    _show_reliability(run, engine.calibration)
     return engine
+
+
+@contextmanager
+def _writing(run: Path, on_progress: OnProgress) -> Iterator[None]:
+    """One process at a time; what the disk refuses is one line."""
+    lock = FileLock(run / ".prepare.lock")
+    try:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            on_progress("waiting for another process that prepares this run")
+            lock.acquire()
+        except NotImplementedError:  # so filelock before 4 says of a file system without locks
+            pass
+        yield
+    except (OSError, SafetensorError) as error:
+        if is_full(error):
+            remedy = f"make room and run `satkgc prepare {run}`: what was encoded is kept"
+            raise SatkgcError("the disk is full; the run is as it was", where=run, remedy=remedy) from error
+        reason = getattr(error, "strerror", None) or error
+        remedy = "prepare it in a place that can be written, and copy the run from there"
+        raise SatkgcError(
+            f"what the run needs to answer cannot be written ({reason})", where=run, remedy=remedy
+        ) from error
+    finally:
+        lock.release()
 
 
 def is_prepared(run: Path) -> bool:
@@ -89,17 +135,22 @@ def open_prepared(run: Path, model: Model) -> Engine:
     """Open what `prepare` wrote, if it belongs to this run's model and graph."""
     folder, kg = run / "index", model.kg
     facts = _facts(run)
-    format, calibration = facts.get("format", 0), run / "calibration.json"
+    format = facts.get("format", 0)
+    calibration = (folder if format == FORMAT else run) / CALIBRATION
     index: Index | None = None
     try:
+        if format == FORMAT:  # earlier versions wrote no sums
+            check_folder(folder)
         search = EntitySearch.open(folder, kg.entities, kg.fact_adjacency.degree)
         if facts.get("calibrated") and not calibration.is_file():
             raise FileNotFoundError(f"no {calibration.name}")
         if isinstance(model, VectorModel):
             index = find_index(str(facts.get("kind"))).open(folder, model.device)
+    except Damaged as error:
+        raise _damaged(run, error.what) from error
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:  # the last from faiss
         raise _damaged(run, error) from error
-    known = format in (1, FORMAT)
+    known = format in (1, 2, FORMAT)
     wrong = [name for name, value in _origin(run, model, format).items() if facts.get(name) != value] if known else []
     if not known or wrong or (index is not None and len(index) != kg.num_entities):
         raise SatkgcError(
@@ -112,16 +163,11 @@ def open_prepared(run: Path, model: Model) -> Engine:
 
 
 def model_checksum(folder: Path, pattern: str = "**/*.safetensors") -> str:
-    """One sha256 over the files of a model that hold weights: it changes whenever the scores would."""
-    total = hashlib.sha256()
-    weights = sorted(folder.glob(pattern))
-    if not weights:
+    """One sha256 over the files of a model, those that hold weights among them: it changes whenever scores would."""
+    paths = [path for path in folder.glob(pattern) if path.is_file()]
+    if not any(path.suffix == ".safetensors" for path in paths):
         raise SatkgcError("no weights of a model here", where=folder, remedy="give a run's model folder")
-    for path in weights:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        total.update(f"{path.relative_to(folder).as_posix()} {digest}\n".encode())
-    return total.hexdigest()
+    return total({path.relative_to(folder).as_posix(): sha256(path) for path in paths})
 
 
 def _build(folder: Path, model: VectorModel, index: str, origin: dict[str, Any], on_progress: OnProgress) -> Retriever:
@@ -132,38 +178,26 @@ def _build(folder: Path, model: VectorModel, index: str, origin: dict[str, Any],
     """
     kg = model.kg
     key = hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:16]
-    file = folder / f"entities-{key}.part.npy"
-    for other in folder.glob("entities*.part.npy"):
-        if other != file:
-            other.unlink()
-    whole = file.exists() and file.stat().st_size > 4 * kg.num_entities * model.dim
-    rows = np.lib.format.open_memmap(file, "r+" if whole else "w+", np.float32, (kg.num_entities, model.dim))
     size = CHUNK.get(model.device.type, CHUNK["cpu"])
-    with progress_bar() as progress:
+    with progress_bar() as progress, Rows(folder, key, kg.num_entities, model.dim) as rows:
         task = progress.add_task("encoding entities", total=kg.num_entities)
         for start in range(0, kg.num_entities, size):
             on_progress(f"encoding the entities, {100 * start // kg.num_entities} %")
             stop = min(start + size, kg.num_entities)
-            if not rows[stop - 1].any():  # a vector is never zero
-                rows[start:stop] = model.encode_entities(np.arange(start, stop, dtype=np.int32))
+            if not rows.has(start, stop):
+                rows.put(start, model.encode_entities(np.arange(start, stop, dtype=np.int32)))
             progress.advance(task, stop - start)
-    rows.flush()
-    del rows
 
     def sample() -> Float32:
         queries = np.array(sample_queries(kg, kg.train, SAMPLE), np.int32).reshape(-1, 2)
         return model.encode_questions(Questions(queries[:, 0], queries[:, 1]))
 
-    built = find_index(index).build(folder, file, sample, model.device)
-    file.unlink(missing_ok=True)  # of an index that has not moved it
+    built = find_index(index).build(folder, rows.file, sample, model.device)
+    rows.remove()
     return make_retriever(model, built)
 
 
-def _write_calibration(run: Path, calibration: Calibration) -> None:
-    if calibration.fitted:
-        calibration.save(run / "calibration.json")
-    else:
-        (run / "calibration.json").unlink(missing_ok=True)
+def _show_reliability(run: Path, calibration: Calibration) -> None:
     if calibration.entities is not None:
         draw_reliability(calibration.entities, run / "reliability.png")
         report_reliability(calibration.entities, run / "README.md")
@@ -171,15 +205,17 @@ def _write_calibration(run: Path, calibration: Calibration) -> None:
         (run / "reliability.png").unlink(missing_ok=True)
 
 
-def _damaged(run: Path, error: Exception) -> SatkgcError:
+def _damaged(run: Path, error: Exception | str) -> SatkgcError:
     remedy = f"make it anew with `satkgc prepare {run}`"
     return SatkgcError(f"the index is damaged ({error})", where=run / "index", remedy=remedy)
 
 
 def _origin(run: Path, model: Model, format: int) -> dict[str, Any]:
-    """What an index belongs to; format 1 left the weights of the loss out of the checksum."""
+    """What an index belongs to; format 1 left the weights of the loss out of the checksum, format 2 the tokenizer."""
+    folder, pattern = run / "model", {1: "*/*.safetensors", 2: "**/*.safetensors"}.get(format, "**/*")
+    known = pattern == "**/*" and (folder / MANIFEST).exists()  # and was checked when the model was opened
     return {
-        "model": model_checksum(run / "model", "*/*.safetensors" if format == 1 else "**/*.safetensors"),
+        "model": total(read_manifest(folder)) if known else model_checksum(folder, pattern),
         "graph": model.kg.fingerprint,
         "entities": model.kg.num_entities,
         "dim": model.dim if isinstance(model, VectorModel) else None,
@@ -189,7 +225,9 @@ def _origin(run: Path, model: Model, format: int) -> dict[str, Any]:
 def _facts(run: Path) -> dict[str, Any]:
     file = run / "index" / "index.json"
     try:
-        facts = json.loads(file.read_text())
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(facts, dict):
+            raise ValueError("no object")
     except ValueError as error:
         raise SatkgcError("not an index", where=file, remedy="make it anew with `satkgc prepare`") from error
-    return facts if isinstance(facts, dict) else {}
+    return facts

@@ -53,7 +53,9 @@ def write_sentence_transformers(run: RunFolder, out: Path, device: str = "cpu") 
     inputs: list[Any] = [pairs, list(entity_strings(kg, text, 0, len(entities)))]
     with quiet():
         vectors = [
-            SentenceTransformer(str(out / name), device="cpu").encode(texts, show_progress_bar=False)
+            SentenceTransformer(str(out / name), device="cpu", trust_remote_code=False).encode(
+                texts, show_progress_bar=False
+            )
             for name, texts in zip(("query", "entity"), inputs, strict=True)
         ]
     error = max(float(np.abs(a - b).max()) for a, b in zip(expected, vectors, strict=True))

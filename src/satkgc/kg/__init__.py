@@ -42,6 +42,7 @@ __all__ = [
     "ReadOptions",
     "SourceFile",
     "Vocabulary",
+    "altered_files",
     "as_indices",
     "cache_folder",
     "check_overwrite",
@@ -59,7 +60,6 @@ __all__ = [
     "relation_categories",
     "shortest_path",
     "tsv_id_error",
-    "altered_files",
     "write_tsv",
 ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 

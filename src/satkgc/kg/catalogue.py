@@ -22,7 +22,8 @@ from satkgc.kg import grail, public_formats, store
 from satkgc.kg.download import fetch
 from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.readers import ReadOptions, read_graph
-from satkgc.manifest import cache_folder, sha256
+from satkgc.manifest import cache_folder as cache_folder  # offered here too
+from satkgc.manifest import sha256
 
 READING = 2  # raise when a reader changes what it makes of the same files: older cached graphs are then left alone
 

@@ -25,7 +25,6 @@ from satkgc.models.text import (
     load_tokenizer,
     pool_padded,
     quiet,
-    sha256,
 )
 
 __all__ = [
@@ -53,6 +52,5 @@ __all__ = [
     "load_tokenizer",
     "pool_padded",
     "quiet",
-    "sha256",
     "step_seed",
 ]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import json
-import os
-import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,15 +16,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from satkgc.errors import SatkgcError
+from satkgc.files import is_full, put_in_place
+from satkgc.manifest import Damaged, altered, read_manifest, write_manifest
 
-FORMAT = 1
-MANIFEST = "manifest.json"
 MAKE_ROOM = "make room and run the same command with --resume"
 Arrays = Mapping[str, np.ndarray[Any, Any]]
-
-
-class Damaged(SatkgcError):
-    """A checkpoint that is not what was written."""
 
 
 class Checkpoints:
@@ -56,15 +48,11 @@ class Checkpoints:
                 {key: np.ascontiguousarray(value) for key, value in arrays.items()}, partial / "arrays.safetensors"
             )
             (partial / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
-            sums = {file.name: _sync_and_sum(file) for file in sorted(partial.iterdir())}
-            manifest = partial / MANIFEST
-            manifest.write_text(json.dumps({"format": FORMAT, "sha256": sums}, indent=1), encoding="utf-8")
-            _sync_and_sum(manifest)
+            write_manifest(partial)
+            put_in_place(partial, target)  # the same step may be there, saved by a process that was killed later
         except (OSError, SafetensorError) as error:
             shutil.rmtree(partial, ignore_errors=True)
             raise self._not_saved(error, name) from error
-        shutil.rmtree(target, ignore_errors=True)  # the same step, saved by a process that was killed later
-        os.replace(partial, target)
         return target
 
     def read(self, path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any], dict[str, Any]]:
@@ -75,18 +63,10 @@ class Checkpoints:
 
     def verify(self, path: Path) -> None:
         """Compare every file with its checksum."""
-        try:
-            manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-            if manifest["format"] != FORMAT:
-                raise SatkgcError(
-                    f"checkpoint format {manifest['format']}, this version reads {FORMAT}",
-                    where=path,
-                    remedy="go on with the version that wrote it, or start a new run",
-                )
-            wrong = [name for name, wanted in manifest["sha256"].items() if _sum(path / name) != wanted]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise Damaged(f"incomplete ({error})", where=path) from error
-        if wrong:
+        sums = read_manifest(path)
+        if missing := {"facts.json", "arrays.safetensors"} - sums.keys():
+            raise Damaged(f"{min(missing)} is missing", where=path)
+        if wrong := altered(path, sums):
             raise Damaged(f"{', '.join(wrong)} was altered or cut short", where=path)
 
     def latest(self, say: Callable[[str], None]) -> Path | None:
@@ -114,24 +94,6 @@ class Checkpoints:
         earlier = sorted(path.name for path in self.folder.glob("step-*"))
         kept = f"{earlier[-1]} is intact" if earlier else "there was none before it"
         return SatkgcError(f"{what}: checkpoint {name} was not saved, {kept}", where=self.folder, remedy=MAKE_ROOM)
-
-
-def is_full(error: Exception) -> bool:
-    """Whether an error says that the disk, a quota or a limit on files is used up."""
-    match = re.search(r"os error (\d+)", str(error))  # safetensors gives the number in words alone
-    number = getattr(error, "errno", None) or (int(match[1]) if match else None)
-    return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-def _sum(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync_and_sum(file: Path) -> str:
-    with file.open("rb+") as stream:
-        os.fsync(stream.fileno())
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _best_of(path: Path) -> str | None:

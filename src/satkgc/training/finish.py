@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from satkgc.files import atomic_write
+from satkgc.files import atomic_folder, atomic_write
+from satkgc.manifest import Damaged, write_json, write_manifest
 from satkgc.settings import flatten
-from satkgc.training.checkpoint import Damaged
 from satkgc.training.log import draw_curves
 from satkgc.training.loop import Parts
-from satkgc.training.run_folder import RunFolder, replace_folder, write_json
+from satkgc.training.run_folder import RunFolder
 
 LARGE = 100_000_000  # bytes of checkpoints that are worth a word
 
@@ -29,10 +29,9 @@ def keep_model(run: RunFolder, parts: Parts) -> None:
             state.best = None
     if weights is not None:
         state.load_weights(weights)
-    partial = run.folder / ".model.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    state.model.save(partial)
-    replace_folder(partial, run.folder / "model")
+    with atomic_folder(run.folder / "model") as part:
+        state.model.save(part)
+        write_manifest(part)
     shutil.rmtree(run.folder / "index", ignore_errors=True)  # entity vectors of the weights before
 
 

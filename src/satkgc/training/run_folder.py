@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from satkgc import files
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
+from satkgc.manifest import MANIFEST, check_folder, read_json, write_json
 from satkgc.models import MODELS, Model
 from satkgc.processes import find_device
 from satkgc.settings import build
@@ -52,7 +52,7 @@ class RunFolder:
         folder = Path(folder)
         file = folder / "config.json"
         try:
-            about = json.loads(file.read_text(encoding="utf-8"))
+            about = read_json(file)
             number = about["format"]
         except FileNotFoundError as error:
             raise SatkgcError("no run here", where=folder, remedy="give a folder that `satkgc train` wrote") from error
@@ -116,10 +116,13 @@ class RunFolder:
 
     def model(self, device: str = "auto", **options: Any) -> Model:
         """The trained model; `options` are those of its `load`, such as texts that were tokenised before."""
-        if not (self.folder / "model").is_dir():
+        folder = self.folder / "model"
+        if not folder.is_dir():
             raise SatkgcError("this run has no model yet", where=self.folder, remedy="finish it with --resume")
+        if (folder / MANIFEST).exists():  # earlier versions wrote none
+            check_folder(folder, remedy="copy the run again, or train it anew")
         kind = MODELS[self.config.model.kind]
-        return kind.load(self.folder / "model", self.kg, self.config.model, find_device(device), **options)
+        return kind.load(folder, self.kg, self.config.model, find_device(device), **options)
 
     def evaluate(
         self,
@@ -136,7 +139,12 @@ class RunFolder:
     def metrics(self) -> dict[str, Any]:
         """What was measured on the validation triples, once the run is finished."""
         file = self.folder / "metrics.json"
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        try:
+            return read_json(file)
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise SatkgcError(f"not the metrics of a run ({error})", where=file, remedy="copy the run again") from error
 
     @property
     def finished(self) -> bool:
@@ -163,22 +171,6 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def write_json(file: Path, content: Any) -> None:
-    """Write a JSON file, all or nothing."""
-    with files.atomic_write(file) as part:
-        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def replace_folder(new: Path, old: Path) -> None:
-    """Put a new folder in the place of an old one; a kill in between leaves one of them under its name or the next."""
-    aside = old.with_name(f".{old.name}.old")
-    shutil.rmtree(aside, ignore_errors=True)
-    if old.exists():
-        os.replace(old, aside)
-    os.replace(new, old)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _commit() -> str | None:

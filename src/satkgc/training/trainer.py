@@ -12,12 +12,13 @@ import torch
 from safetensors import SafetensorError
 
 from satkgc.errors import SatkgcError
+from satkgc.files import is_full
 from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder
 from satkgc.models import StepContext
 from satkgc.processes import Processes
 from satkgc.settings import build, flatten, merge, parse
 from satkgc.training.batches import Batches, FrozenVectors
-from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints, is_full
+from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints
 from satkgc.training.config import ALIASES, EXECUTION, Config
 from satkgc.training.custom import Custom
 from satkgc.training.display import Display

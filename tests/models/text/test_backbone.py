@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from satkgc.errors import SatkgcError
 from satkgc.models import EncoderConfig, Towers
@@ -61,3 +65,44 @@ def test_a_tokenizer_of_another_model(tiny_backbone: Path, tmp_path: Path) -> No
     backbones.load_tokenizer("minilm", EncoderConfig()).save_pretrained(copy)
     with pytest.raises(SatkgcError, match=r"30522 tokens and the model"):
         Towers.create(EncoderConfig(backbone=str(copy)))
+
+
+CODE = """
+from pathlib import Path
+Path(__file__).with_name("ran").touch()
+Path({mark!r}).touch()
+from transformers import BertConfig, BertModel, BertTokenizer
+class Own{kind}(Bert{kind}):
+    model_type = "own"
+"""
+
+
+@pytest.mark.parametrize("part", ["model", "tokenizer"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_models_own_code_is_never_run(tiny_backbone: Path, tmp_path: Path, part: str, known: bool) -> None:
+    """A folder with `auto_map` and its code: transformers would ask, and whoever holds the standard input answers."""
+    folder, mark = Path(shutil.copytree(tiny_backbone, tmp_path / "own")), tmp_path / "ran"
+    for name, kind in (("configuration", "Config"), ("modeling", "Model"), ("tokenization", "Tokenizer")):
+        (folder / f"{name}_own.py").write_text(CODE.format(mark=str(mark), kind=kind))
+    maps = {
+        "config.json": {"AutoConfig": "configuration_own.OwnConfig", "AutoModel": "modeling_own.OwnModel"},
+        "tokenizer_config.json": {"AutoTokenizer": [None, "tokenization_own.OwnTokenizer"]},
+    }
+    file = folder / ("config.json" if part == "model" else "tokenizer_config.json")
+    content = json.loads(file.read_text()) | {"auto_map": maps[file.name]}
+    if not known:
+        content |= {"model_type": "own"} if part == "model" else {"tokenizer_class": "OwnTokenizer"}
+    file.write_text(json.dumps(content))
+    script = f"from satkgc.models import EncoderConfig, Towers; Towers.create(EncoderConfig(backbone={str(folder)!r}))"
+    done = subprocess.run([sys.executable, "-c", script], input="y\n" * 9, capture_output=True, text=True, timeout=120)
+    assert not mark.exists()
+    if part == "model" and not known:
+        assert "brings code of its own, which is never run" in done.stderr.splitlines()[-1]
+
+
+def test_weights_that_are_a_pickle_are_not_opened(tiny_backbone: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_backbone, tmp_path / "pickled"))
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(SatkgcError, match="cannot open a model"):
+        Towers.create(EncoderConfig(backbone=str(folder)))

