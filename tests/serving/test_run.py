@@ -177,6 +177,13 @@ def test_a_question_is_asked_before_anybody_else_can(run: Path, monkeypatch) -> 
     assert len(asked) == 1
 
 
+def test_answers_do_not_wait_for_an_acknowledgement() -> None:
+    with _listen(ServiceSettings(port=0)) as listener, socket.create_connection(listener.getsockname()):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_a_taken_port_is_one_line(run: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from satkgc.cli import analyse, compare, complete, evaluate, export, kg, propose, reproduce, sample, serve, train
+from satkgc.cli import (
+    analyse,
+    compare,
+    complete,
+    evaluate,
+    export,
+    kg,
+    propose,
+    reproduce,
+    sample,
+    serve,
+    train,
+    verify,
+)
 from satkgc.errors import SatkgcError
 
 app = typer.Typer(
@@ -20,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for module in (kg, sample, train, evaluate, compare, complete, propose, serve, export, analyse, reproduce):
+for module in (kg, sample, train, evaluate, compare, complete, propose, serve, export, verify, analyse, reproduce):
     module.register(app)
 
 

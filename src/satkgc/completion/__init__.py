@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from satkgc.completion.proposals import check_proposals_file
     from satkgc.completion.question_files import answer_file, answer_to_dict, count_questions, outcome_to_json
     from satkgc.completion.review import accept_proposals
+    from satkgc.completion.verify import verify_folder
 
 __all__ = [
     "INDEXES",
@@ -55,6 +56,7 @@ __all__ = [
     "count_questions",
     "is_prepared",
     "outcome_to_json",
+    "verify_folder",
 ]
 
 # Imported when they are first used: torch, which most of them bring along, takes seconds.
@@ -69,6 +71,7 @@ _LAZY = {
     "count_questions": "question_files",
     "is_prepared": "prepare",
     "outcome_to_json": "question_files",
+    "verify_folder": "verify",
 }
 
 
