@@ -8,6 +8,7 @@ import pytest
 from commands import run
 
 from satkgc import KnowledgeGraph
+from satkgc.cli.verify import verify
 from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
@@ -42,8 +43,6 @@ def test_all_of_several_are_named(run_copy, capsys):
     for name in ("model/tokenizer/tokenizer.json", "index/names.npy", "graph/train.npy"):
         (run_copy / name).write_bytes(b"")
     with pytest.raises(SatkgcError, match="3 files are not as written"):
-        from satkgc.cli.verify import verify
-
         verify(run_copy)
     lines = capsys.readouterr().out.splitlines()
     names = ["graph/train.npy", "index/names.npy", "model/tokenizer/tokenizer.json"]

@@ -19,7 +19,8 @@ from running import CLIENT, running, until
 
 from satkgc.completion import Completer, Question
 from satkgc.serving.app import create_app
-from satkgc.serving.run import _open
+from satkgc.serving.run import _listen, _open
+from satkgc.serving.settings import ServiceSettings
 
 COMMAND = [sys.executable, "-m", "satkgc", "serve"]
 Serving = tuple[subprocess.Popen[str], str]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
 
 def check_bounds(graph: KnowledgeGraph) -> None:
     """ValueError for a graph whose files are as they were written, by somebody who wrote something else."""
     entities, relations, triples = graph.num_entities, graph.num_relations, len(graph.train)
-    for split in ("train", "valid", "test"):
+    for split in SPLITS:
         _within(graph.split(split)[:, ::2], entities, f"{split}'s entities")
         _within(graph.split(split)[:, 1], relations, f"{split}'s relations")
     for split, members in graph.split_entities.items():
