@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from graphs import graph_of
 from satkgc.analysis import Row, experiments, find_row, load_results, load_rows, make_plan, reproduce, save_result
-from satkgc.analysis.experiments import MPNET, load_groups, table_rows
+from satkgc.analysis.experiments import MPNET, NO_TEXT, load_groups, table_rows
 from satkgc.analysis.tables import paper_figures
 from satkgc.cli import app
 from satkgc.errors import UNFINISHED, SatkgcError
@@ -89,6 +89,24 @@ def test_a_run_that_stops_says_so_and_goes_on_to_the_same_result(small_row, fini
     assert again.exit_code == 0, again.output
 
 
+def test_a_row_without_text_is_done_again_and_takes_no_backbone(graph, tmp_path):
+    changes = {name: value for name, value in SHORT.items() if not name.startswith("model.")}
+    row = Row("plain", "structure", "plain", str(graph), "rotate-saam", NO_TEXT, 1, {**changes, "model.dim": 4})
+    plan = make_plan(row, tmp_path)
+    assert plan.lines()[0] == f"plain: recipe rotate-saam on {graph} without text, seed 1"
+    assert (plan.config.model.interaction, plan.config.sampling.sampler) == ("rotate", "brwr")
+    outcome = reproduce(row, tmp_path / "run", tmp_path / "results", say=lambda _: None)
+    assert (outcome.backbone, outcome.config["model"]["kind"]) == ("none", "embedding")
+    with pytest.raises(SatkgcError, match="plain reads no text; leave --backbone out"):
+        make_plan(row, tmp_path, "models/mpnet")
+
+
+def test_the_time_of_a_row_without_text_is_its_own_alone(tmp_path):
+    save_result(result("wn18rr-complex", steps=100, minutes=2.0), tmp_path)
+    assert make_plan(find_row("wn18rr-complex"), tmp_path).minutes is not None
+    assert make_plan(find_row("wn18rr-tucker"), tmp_path).minutes is None
+
+
 def test_nothing_begins_without_a_yes(small_row, tmp_path):
     command = ["reproduce", "small", "--out", str(tmp_path / "run"), "--results", str(tmp_path)]
     refused = CliRunner().invoke(app, command, input="n\n")
@@ -141,8 +159,7 @@ def test_every_row_is_a_valid_configuration_of_a_known_graph_and_no_two_are_the_
     seen: dict[tuple[str, str], str] = {}
     for row in load_rows().values():
         assert find_entry(row.dataset).name == row.dataset
-        overrides = {**row.overrides, "training.seed": row.seed, "model.encoder.backbone": row.backbone}
-        config = make_config(row.recipe, benchmark=row.dataset, overrides=overrides).replace(recipe="")
+        config = make_config(row.recipe, benchmark=row.dataset, overrides=row.settings()).replace(recipe="")
         assert (row.dataset, repr(config)) not in seen, f"{row.name} is {seen[row.dataset, repr(config)]} again"
         seen[row.dataset, repr(config)] = row.name
 

@@ -9,6 +9,7 @@ import pytest
 from made_up import metrics, result
 
 from satkgc.analysis import Result, find_row, load_results, save_result
+from satkgc.analysis.experiments import NO_TEXT
 from satkgc.analysis.results import Evaluation
 from satkgc.errors import SatkgcError
 from satkgc.settings import flatten
@@ -133,14 +134,17 @@ def test_a_result_that_is_kept_is_what_its_row_says(name):
     """The names of rows and recipes were given after the runs: the settings that each ran with prove them."""
     kept, row = KEPT[name], find_row(name)
     assert (kept.dataset, kept.recipe, kept.backbone, kept.seed) == (row.dataset, row.recipe, row.backbone, row.seed)
-    overrides = {**row.overrides, "training.seed": row.seed, "model.encoder.backbone": row.backbone}
+    overrides = row.settings(None if row.backbone == NO_TEXT else row.backbone)
     expected = flatten(make_config(row.recipe, benchmark=row.dataset, overrides=overrides).model_dump())
     settings = settings_of(kept.config)
     assert settings.keys() - expected.keys() <= {"sampling.distances"}  # by proximity now
     assert {name: settings[name] for name in settings if name in expected} == {
         name: expected[name] for name in settings if name in expected
     }
-    decisive = {"model.text.exclude", "model.loss.proximity", "model.loss.frequency", "sampling.sampler"}
-    assert decisive | {"training.epochs", "training.learning_rate", "sampling.batch_size"} <= settings.keys()
+    decisive = {"sampling.sampler", "training.epochs", "training.learning_rate", "sampling.batch_size"}
+    if row.backbone == NO_TEXT:
+        assert decisive | {"model.kind"} <= settings.keys()
+        return
+    assert decisive | {"model.text.exclude", "model.loss.proximity", "model.loss.frequency"} <= settings.keys()
     if "model.loss.logit_adjustment" not in settings:  # of before there was one
         assert expected["model.loss.logit_adjustment"] == 0

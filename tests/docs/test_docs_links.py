@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from satkgc.models import MODELS
 from satkgc.settings import flatten
 from satkgc.training import Config
 
@@ -14,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]  # that one has names of the past
-SETTINGS = set(flatten(Config().model_dump())) | {"sampling.mcmc"}
+OF_KINDS = {kind: flatten({"model": model.Config().model_dump()}) for kind, model in MODELS.items()}
+SETTINGS = set(flatten(Config().model_dump())) | {"sampling.mcmc"} | {name for own in OF_KINDS.values() for name in own}
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 

@@ -18,6 +18,7 @@ from satkgc.training.recipes import FOLDER
 PUBLISHED = ["satkgc", "satkgc-authors", "simkgc", "wo-saam", "wo-pcl", "wo-fmt", "wo-pcl-fmt", "rwr", "brwr-p",
              "mcmc", "mixed"]  # fmt: skip
 OURS = ["simkgc-adjusted", "satkgc-adjusted", "neighbours"]
+EMBEDDINGS = ["complex", "distmult", "transe", "rotate", "rotate-saam", "tucker", "compounde"]
 
 
 def graphs_of(recipe):
@@ -36,7 +37,7 @@ def parts(recipe):
 
 
 def test_these_are_all_recipes():
-    assert recipe_names() == sorted([*PUBLISHED, *OURS, "complex", "paths"])
+    assert recipe_names() == sorted([*PUBLISHED, *OURS, *EMBEDDINGS, "paths"])
 
 
 def test_the_rows_of_table_1():

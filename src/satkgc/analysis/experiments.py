@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # training loads torch, which a list of the rows and the tabl
     from satkgc.training import Config, RunFolder
 
 MPNET = "all-mpnet-base-v2"
+NO_TEXT = "none"  # the backbone of a model that reads no text
 BACKBONE = "model.encoder.backbone"
 SEEDS = (0, 1)
 _FILE = Path(__file__).parent / "rows.toml"
@@ -31,7 +32,7 @@ _POINTS = 100  # of a curve that is kept
 
 @dataclass(frozen=True)
 class Row:
-    """One experiment: a recipe on a dataset with a backbone and a seed, and what it changes."""
+    """One experiment: a recipe on a dataset with a backbone, if it reads text, a seed, and what it changes."""
 
     name: str
     group: str  # the table it belongs to
@@ -43,6 +44,15 @@ class Row:
     overrides: dict[str, Any] = field(default_factory=dict)
     paper: str | None = None  # the figure to compare with
     sampled: int = 0  # evaluated among so many sampled candidates too
+
+    def settings(self, backbone: str | None = None) -> dict[str, Any]:
+        """All that is laid over the recipe; the backbone may be a folder that holds the row's."""
+        settings = {**self.overrides, "training.seed": self.seed}
+        if self.backbone != NO_TEXT:
+            settings[BACKBONE] = backbone or _HUB.get(self.backbone, self.backbone)
+        elif backbone is not None:
+            raise SatkgcError(f"{self.name} reads no text", remedy="leave --backbone out")
+        return settings
 
 
 @cache
@@ -105,8 +115,9 @@ class Plan:
         bare = flatten(make_config(row.recipe).model_dump())
         laid = {name: value for name, value in flatten(self.config.model_dump()).items() if bare[name] != value}
         settings = _list({name: laid[name] for name in laid if name not in {*row.overrides, *_OWN_LINES}})
+        reads = "without text" if row.backbone == NO_TEXT else f"with {row.backbone}"
         lines = [
-            f"{row.name}: recipe {row.recipe} on {row.dataset} with {row.backbone}, seed {row.seed}",
+            f"{row.name}: recipe {row.recipe} on {row.dataset} {reads}, seed {row.seed}",
             f"changes to the recipe: {_list(row.overrides)}",
             f"settings for {row.dataset}: {settings}",
             f"{self.steps:,} steps ({self.epochs:.3g} epochs) in batches of {sampling.batch_size:,}, "
@@ -128,11 +139,13 @@ def make_plan(row: Row, results: Path, backbone: str | None = None) -> Plan:
         benchmark, triples = kg.benchmark, len(kg.train)
     else:  # the catalogue knows, and nothing has to be fetched for a plan
         benchmark, triples = row.dataset, find_entry(row.dataset).counts.train
-    config = make_config(row.recipe, benchmark=benchmark, triples=triples, overrides=_overrides(row, backbone))
+    config = make_config(row.recipe, benchmark=benchmark, triples=triples, overrides=row.settings(backbone))
     steps = config.total_steps(triples)
     known = load_results(results)
-    alike = (r for r in known.values() if (r.dataset, r.backbone) == (row.dataset, row.backbone))
-    measured = known.get(row.name) or next(alike, None)
+    measured = known.get(row.name)
+    if measured is None and row.backbone != NO_TEXT:  # models without text differ too much in the cost of a step
+        alike = (r for r in known.values() if (r.dataset, r.backbone) == (row.dataset, row.backbone))
+        measured = next(alike, None)
     return Plan(
         row,
         config,
@@ -160,7 +173,7 @@ def reproduce(
 
     how = {"training.max_minutes": max_minutes, "training.device": device}
     run, stopped = train_or_stop(
-        row.dataset, row.recipe, out, overrides={**how, **_overrides(row, backbone)}, resume=resume
+        row.dataset, row.recipe, out, overrides={**how, **row.settings(backbone)}, resume=resume
     )
     if stopped is not None:
         return None
@@ -175,7 +188,8 @@ def make_result(row: Row, run: RunFolder, report: Report) -> Result:
     """All that is kept of a finished run and its evaluation."""
     metrics = run.metrics
     config = run.config.model_dump()
-    config["model"]["encoder"]["backbone"] = row.backbone  # not the folder it was read from
+    if row.backbone != NO_TEXT:
+        config["model"]["encoder"]["backbone"] = row.backbone  # not the folder it was read from
     also = [Evaluation(**Evaluation.parts_of(report.sampled(row.sampled).to_json()))] if row.sampled else []
     return Result(
         **Evaluation.parts_of(report.to_json()),
@@ -221,10 +235,6 @@ def _ending(seed: int) -> str:
 def _experiment(row: Row) -> tuple[Any, ...]:
     """What makes two rows the same experiment, whatever they are called."""
     return row.dataset, row.recipe, row.backbone, row.seed, tuple(sorted(row.overrides.items()))
-
-
-def _overrides(row: Row, backbone: str | None) -> dict[str, Any]:
-    return {**row.overrides, "training.seed": row.seed, BACKBONE: backbone or _HUB.get(row.backbone, row.backbone)}
 
 
 def _list(settings: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from satkgc.files import atomic_write
 
 START, END = "<!-- results:start -->", "<!-- results:end -->"
 NOT_YET = "not yet run"
-_SINGLE = ("main", "inductive")  # groups whose rows stand alone; the others compare variants
+_SINGLE = ("main", "structure", "inductive")  # groups whose rows stand alone; the others compare variants
 _METRICS = ("MRR", "Hits@1", "Hits@3", "Hits@10")
 _INTRODUCTION = """# Results
 
@@ -28,7 +28,8 @@ worst seed. "SATKGC" is the paper as written, "the authors' program" what their 
 published. What a label adds to these is ours: `model.text.exclude = "edge"`, by which a text in training keeps the
 name of an answer that another training triple joins to its entity; `model.loss.logit_adjustment = 1`, with six epochs
 (FB15k-237N: fifteen) at 5e-5 unless the label says otherwise. "neighbours by relation" is a recipe of ours
-([findings](findings.md)). The comparisons below the first two tables are short runs of equal length with the paper's
+([findings](findings.md)). Models of structure alone read no text; their recipes' settings are ours where they say so.
+The comparisons below the first three tables are short runs of equal length with the paper's
 own loss, to see whether a part helps; they are not to be set against the paper's figures, which are of full length.
 Minutes are those of the training steps; validation comes on top. For FB15k-237N the caption of the paper's table
 speaks of ranking tails, its text of both directions; ours are the mean of both. `satkgc reproduce ROW` does any row

@@ -155,6 +155,9 @@ class Engine:
             query = (self.resolve(question.tail), directed + self.kg.num_relations)
         else:
             query = (self.resolve(question.head), directed)
+        entity, directed = query
+        if isinstance(entity, int) and entity < self.kg.num_entities:
+            self.model.check_question(entity, directed)
         return _EntityQuestion(question, query, self.names.allow(question.among, question.role))
 
     def _plan_or_error(self, question: Question) -> _EntityQuestion | _RelationQuestion | SatkgcError:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -91,12 +91,24 @@ class StepContext:
     seed: int = 0
     precision: torch.dtype = torch.float32  # of matrix products; weights are float32
     processes: Processes = field(default_factory=Processes)
+    tf32: bool = False  # whether a GPU rounds products of float32
 
     def autocast(self) -> Any:
         """The precision as a context."""
         if self.precision == torch.float32:
             return nullcontext()
         return torch.autocast(self.processes.device.type, self.precision)
+
+    @contextmanager
+    def rounded_products(self) -> Iterator[None]:
+        """TF32 for forward and backward, if that is wanted and there is a GPU; scores outside of it stay exact."""
+        before = torch.get_float32_matmul_precision()
+        if self.tf32 and self.processes.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
 
 
 class Model(nn.Module, ABC):
@@ -128,6 +140,12 @@ class Model(nn.Module, ABC):
         """How well entities answer, higher is better, float32. Whoever calls it wants no gradients.
 
         Without candidates of all entities, (Q, E); else of each question's own, (Q, K).
+        """
+
+    def check_question(self, entity: int, relation: int) -> None:
+        """Refuse in one line an entity or a directed relation of the graph that it has learnt nothing of.
+
+        For questions that people ask; evaluation asks them all.
         """
 
     def collate(self, batch: Batch) -> Any:

@@ -67,8 +67,8 @@ class Log:
         if not self._waiting:
             return None
         names = list(self._waiting[-1][1])
-        rows = [torch.stack([metrics[name].float() for name in names]) for _, metrics in self._waiting]
-        values = [dict(zip(names, row, strict=True)) for row in torch.stack(rows).tolist()]
+        numbers = torch.stack([metrics[name].float() for _, metrics in self._waiting for name in names])
+        values = [dict(zip(names, row, strict=True)) for row in numbers.view(-1, len(names)).tolist()]
         for (step, _), metrics in zip(self._waiting, values, strict=True):
             loss, norm = metrics["loss"], metrics["gradient_norm"]
             if not (math.isfinite(loss) and math.isfinite(norm)):

@@ -59,7 +59,8 @@ def run_loop(parts: Parts) -> str | None:
             # 1. The loss of the global batch, and its gradients.
             rate = config.learning_rate * schedule(state.step, parts.steps, config.warmup_steps)
             set_learning_rate(optimizer, rate)
-            metrics = model.backward(batch, parts.context)
+            with parts.context.rounded_products():
+                metrics = model.backward(batch, parts.context)
 
             # 2. The weights move.
             metrics["gradient_norm"] = clip(trained, config.clip)

@@ -78,7 +78,9 @@ class State:
         named = self.named
         for key, value in tensors["optimizer"].items():
             name, moment = key.rsplit("/", 1)
-            self.optimizer.state[named[name]][moment] = value.to(named[name].device)
+            moments = self.optimizer.state[named[name]]
+            # Adagrad may count its steps on the host: a count on the GPU would make every step wait for it.
+            moments[moment] = value.to(moments.get(moment, named[name]).device)
         self.step, self.seconds, self.best = facts["step"], facts["seconds"], facts["best"]
         self.validated = facts["validated"]
 
@@ -92,8 +94,20 @@ def make_optimizer(model: Model, config: TrainingConfig) -> torch.optim.Optimize
     ]
     groups = [group for group in groups if group["params"]]
     if config.optimizer == "adagrad":
-        return torch.optim.Adagrad(groups, lr=config.learning_rate, weight_decay=config.weight_decay)
+        fused = has_fused_adagrad(trained[0].device)
+        return torch.optim.Adagrad(groups, lr=config.learning_rate, weight_decay=config.weight_decay, fused=fused)
     return torch.optim.AdamW(groups, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
+
+
+def has_fused_adagrad(device: torch.device) -> bool:
+    """Whether torch has one kernel for all of it: on CPUs yes, on GPUs by version."""
+    probe = nn.Parameter(torch.zeros(1, device=device))
+    probe.grad = torch.zeros_like(probe)
+    try:
+        torch.optim.Adagrad([probe], fused=True).step()
+    except (RuntimeError, NotImplementedError):
+        return False
+    return True
 
 
 def schedule(step: int, steps: int, warmup: int) -> float:

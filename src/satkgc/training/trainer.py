@@ -144,7 +144,8 @@ def _train(
     config, kg = run.config, run.kg
     training = config.training
     half = training.precision == "bfloat16" or (training.precision == "auto" and processes.device.type == "cuda")
-    context = StepContext(training.seed, torch.bfloat16 if half else torch.float32, processes)
+    precision = torch.bfloat16 if half else torch.float32
+    context = StepContext(training.seed, precision, processes, tf32=training.precision == "tf32")
     torch.manual_seed(training.seed)  # of weights that a backbone may lack
     model = custom.make_model(kg, config).to(processes.device)
     model.prepare_training(context)

@@ -55,12 +55,13 @@ def test_n3_is_the_cubes_of_the_moduli_a_mean_over_samples():
     model = EmbeddingModel(kg, EmbeddingConfig(dim=4, scale=1.0, n3=0.1))
     plain = EmbeddingModel(kg, EmbeddingConfig(dim=4, scale=1.0))
     plain.load_state_dict(model.state_dict())
-    batch = make_sampler(kg, SamplingConfig(sampler="random", batch_size=16), 0).draw(0)
+    drawn = make_sampler(kg, SamplingConfig(sampler="random", batch_size=16), 0).draw(0)
+    batch = model.collate(drawn)
     cubes = 0.0
     for table, ids in (
-        (model.entities, batch.heads),
-        (model.relations, batch.relations),
-        (model.entities, batch.tails),
+        (model.entities, drawn.heads),
+        (model.relations, drawn.relations),
+        (model.entities, drawn.tails),
     ):
         for row in table.weight.detach().numpy()[ids]:
             cubes += float((np.abs(row[:4] + 1j * row[4:]) ** 3).sum())
@@ -87,3 +88,20 @@ def test_the_recipe_and_its_settings_for_graphs():
     assert (config.model.kind, config.model.interaction, config.model.dim) == ("embedding", "complex", 1000)
     assert (config.training.optimizer, config.sampling.sampler, config.applied) == ("adagrad", "random", "FB15k-237")
     assert make_config("complex", benchmark="WN18RR").model.n3 == 0.1
+
+
+@pytest.mark.parametrize("graph", [None, "WN18RR", "FB15k-237", "UMLS", "wordnet-sample"])
+@pytest.mark.parametrize("name", [*INTERACTIONS, "rotate-saam"])
+def test_a_recipe_trains_its_interaction_on_any_graph(name, graph):
+    config = make_config(name, benchmark=graph)
+    assert (config.model.kind, config.model.interaction) == ("embedding", name.removesuffix("-saam"))
+    assert config.sampling.sampler == ("brwr" if name == "rotate-saam" else "random")
+    if name != "complex":
+        assert config.model.relation_loss == 0
+
+
+@pytest.mark.parametrize("graph", [None, "WN18RR", "FB15k-237", "UMLS", "wordnet-sample"])
+def test_rotate_with_subgraphs_differs_from_rotate_in_its_batches_alone(graph):
+    plain, subgraphs = (make_config(name, benchmark=graph) for name in ("rotate", "rotate-saam"))
+    assert subgraphs.replace(recipe="rotate", sampling=plain.sampling) == plain
+    assert subgraphs.sampling.replace(sampler="random") == plain.sampling

@@ -11,10 +11,10 @@ from satkgc.models.embeddings import INTERACTIONS
 DIM = 6
 
 
-def random_embeddings(name: str, count: int = 5):
+def random_embeddings(name: str, count: int = 5, distance="l2"):
     """Heads, relations and tails of an interaction, and the interaction."""
     torch.manual_seed(0)
-    interaction = INTERACTIONS[name](DIM)
+    interaction = INTERACTIONS[name](DIM, distance)
     width = interaction.entity_width
     return (
         interaction,
@@ -30,13 +30,15 @@ def as_complex(embeddings: torch.Tensor) -> torch.Tensor:
 
 def pykeen_scores(name: str, interaction, h, r, t):
     if name == "transe":
-        return modules.TransEInteraction(p=1)(h, r, t)
+        order = {"l1": {"p": 1}, "l2": {"p": 2}, "l2-squared": {"p": 2, "power_norm": True}}[interaction.distance]
+        return modules.TransEInteraction(**order)(h, r, t)
     if name == "distmult":
         return modules.DistMultInteraction()(h, r, t)
     if name == "complex":
         return modules.ComplExInteraction()(*map(as_complex, (h, r, t)))
     if name == "rotate":
-        return modules.RotatEInteraction()(as_complex(h), torch.polar(torch.ones_like(r), r), as_complex(t))
+        scores = modules.RotatEInteraction()(as_complex(h), torch.polar(torch.ones_like(r), r), as_complex(t))
+        return -(scores**2) if interaction.distance == "l2-squared" else scores
     other = modules.TuckERInteraction(
         embedding_dim=DIM, relation_dim=DIM, head_dropout=0, relation_dropout=0, head_relation_dropout=0,
         apply_batch_normalization=False,
@@ -45,15 +47,21 @@ def pykeen_scores(name: str, interaction, h, r, t):
     return other(h, r, t)
 
 
-@pytest.mark.parametrize("name", ["transe", "distmult", "complex", "rotate", "tucker"])
-def test_scores_are_pykeens(name):
-    interaction, h, r, t = random_embeddings(name)
+@pytest.mark.parametrize(
+    ("name", "distance"),
+    [
+        *(("transe", "l1"), ("transe", "l2"), ("transe", "l2-squared"), ("rotate", "l2"), ("rotate", "l2-squared")),
+        *((name, "l2") for name in ("distmult", "complex", "tucker")),
+    ],
+)
+def test_scores_are_pykeens(name, distance):
+    interaction, h, r, t = random_embeddings(name, distance=distance)
     ours = interaction.score_some(interaction.query(h, r), t[:, None])[:, 0]
     torch.testing.assert_close(ours, pykeen_scores(name, interaction, h, r, t), atol=1e-5, rtol=1e-5)
 
 
 def test_compounde_is_scaling_then_rotation_then_translation():
-    interaction, h, r, t = random_embeddings("compounde")
+    interaction, h, r, t = random_embeddings("compounde", distance="l1")
     for i in range(len(h)):
         point = torch.stack(h[i].chunk(2), -1)  # (dim, 2): one plane each
         move, scale = (torch.stack(part.chunk(2), -1) for part in (r[i, : 2 * DIM], r[i, 2 * DIM : 4 * DIM]))
@@ -66,9 +74,10 @@ def test_compounde_is_scaling_then_rotation_then_translation():
         )
 
 
+@pytest.mark.parametrize("distance", ["l1", "l2", "l2-squared"])
 @pytest.mark.parametrize("name", INTERACTIONS)
-def test_scoring_some_is_scoring_all(name):
-    interaction, h, r, t = random_embeddings(name)
+def test_scoring_some_is_scoring_all(name, distance):
+    interaction, h, r, t = random_embeddings(name, distance=distance)
     queries = interaction.query(h, r)
     every = interaction.score_all(queries, t)
     torch.testing.assert_close(interaction.score_some(queries, t.expand(len(h), *t.shape)), every, atol=1e-4, rtol=1e-4)

@@ -30,6 +30,6 @@ class ComplEx(Interaction):
         real, imaginary = complex_parts(heads)
         return complex_product(torch.cat([real, -imaginary], -1), tails)
 
-    def factors(self, embeddings: Tensor) -> Tensor:
+    def entity_factors(self, embeddings: Tensor) -> Tensor:
         """|z| of each complex number."""
         return complex_moduli(embeddings)

@@ -11,13 +11,13 @@ from satkgc.models.embeddings.interaction import Interaction, complex_product
 
 
 class CompoundE(Interaction):
-    """−‖T·R·S·h − t‖₁: scaling S, then rotation R in planes of two features, then translation T.
+    """−‖T·R·S·h − t‖: scaling S, then rotation R in planes of two features, then translation T.
 
     `dim` planes, so 2·dim features an entity; a relation has as many translations and scales, and `dim` angles. With
     inverse relations as relations of their own, the head's side needs no operators of its own.
     """
 
-    distance = 1.0
+    is_distance = True
 
     @property
     def entity_width(self) -> int:

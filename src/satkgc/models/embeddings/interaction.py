@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+
+Distance = Literal["l1", "l2", "l2-squared"]
+TINY = 1e-12  # the least square that a root is taken of: at zero its gradient is not a number
 
 
 class Interaction(nn.Module, ABC):
     """The score of (h, r, t) from three embeddings: `query` moves the head, and the tail is compared with the result.
 
-    A query is compared by the inner product, or where `distance` says so by the negative norm of the difference. So a
-    question is scored against all entities by one matrix product or one `torch.cdist`.
+    A query is compared by the inner product, or where `is_distance` by the negative distance. Either way a question is
+    scored against all entities by one matrix product, but for the l1 distance, which needs all differences.
     """
 
-    distance: float | None = None  # the order of the norm; None: inner product
+    is_distance: ClassVar[bool] = False
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, distance: Distance = "l2") -> None:
         super().__init__()
         self.dim = dim
+        self.distance = distance
 
     @property
     def entity_width(self) -> int:
@@ -44,21 +49,35 @@ class Interaction(nn.Module, ABC):
         nn.init.normal_(entities, std=scale)
         nn.init.normal_(relations, std=scale)
 
-    def factors(self, embeddings: Tensor) -> Tensor:
-        """The moduli that N3 sums the cubes of; of real embeddings their absolute values.  # (..., width) → (..., m)"""
+    def entity_factors(self, embeddings: Tensor) -> Tensor:
+        """The moduli that N3 sums the cubes of; of real embeddings their absolute values.  # (..., W) → (..., m)"""
         return embeddings.abs()
+
+    def relation_factors(self, embeddings: Tensor) -> Tensor | None:
+        """The same of relations; None where a relation has no size to hold down, such as a rotation."""
+        return self.entity_factors(embeddings)
 
     def score_all(self, queries: Tensor, entities: Tensor) -> Tensor:
         """Of all entities.  # (B, W), (E, W) → (B, E)"""
-        if self.distance is None:
+        if not self.is_distance:
             return queries @ entities.T
-        return -torch.cdist(queries, entities, p=self.distance)
+        if self.distance == "l1":
+            return -torch.cdist(queries, entities, p=1)
+        # |q − e|² = |e|² − 2 q·e + |q|²
+        squares = torch.addmm((entities**2).sum(1), queries, entities.T, alpha=-2) + (queries**2).sum(1, keepdim=True)
+        return self._score(squares)
 
     def score_some(self, queries: Tensor, candidates: Tensor) -> Tensor:
         """Of each query's own candidates.  # (B, W), (B, K, W) → (B, K)"""
-        if self.distance is None:
+        if not self.is_distance:
             return torch.einsum("bw,bkw->bk", queries, candidates)
-        return -torch.linalg.vector_norm(queries[:, None] - candidates, ord=self.distance, dim=-1)
+        differences = queries[:, None] - candidates
+        if self.distance == "l1":
+            return -differences.abs().sum(-1)
+        return self._score((differences**2).sum(-1))
+
+    def _score(self, squares: Tensor) -> Tensor:
+        return -squares if self.distance == "l2-squared" else -squares.clamp_min(TINY).sqrt()
 
 
 def complex_parts(embeddings: Tensor) -> tuple[Tensor, Tensor]:

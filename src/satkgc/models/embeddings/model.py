@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -10,17 +12,17 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from satkgc.arrays import Int32
+from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.embeddings.complex import ComplEx
 from satkgc.models.embeddings.compounde import CompoundE
 from satkgc.models.embeddings.distmult import DistMult
-from satkgc.models.embeddings.interaction import Interaction
+from satkgc.models.embeddings.interaction import Distance, Interaction
 from satkgc.models.embeddings.rotate import RotatE
 from satkgc.models.embeddings.transe import TransE
 from satkgc.models.embeddings.tucker import TuckER
-from satkgc.models.model import Metrics, Model, ModelConfig, Questions
+from satkgc.models.model import Metrics, Model, ModelConfig, Questions, StepContext
 from satkgc.sampling import Batch, Needs
 from satkgc.settings import Settings
 
@@ -42,6 +44,8 @@ class EmbeddingConfig(ModelConfig):
     """How head, relation and tail make a score: transe, distmult, complex, rotate, tucker or compounde."""
     dim: int = Field(default=200, ge=1)
     """Features of an entity; complex numbers for ComplEx and RotatE, planes for CompoundE."""
+    distance: Distance = "l2"
+    """Of TransE, RotatE and CompoundE; of l2-squared the ranks are those of l2. l1 over all entities is slow."""
     loss: Literal["softmax", "self-adversarial"] = "softmax"
     """Softmax over all entities, or negative sampling with self-adversarial weights (Sun et al., 2019)."""
     negatives: int = Field(default=256, ge=1)
@@ -53,7 +57,7 @@ class EmbeddingConfig(ModelConfig):
     n3: float = Field(default=0.0, ge=0)
     """Weight of the N3 regulariser (Lacroix et al., 2018): the cubes of the moduli, a mean over samples."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Of the query's features in training."""
+    """Of the features of heads and queries in training."""
     relation_loss: float = Field(default=0.0, ge=0)
     """Weight of predicting the relation of (head, tail) as well (Chen et al., 2021); DistMult and ComplEx."""
     scale: float = Field(default=1e-3, gt=0)
@@ -67,41 +71,77 @@ class EmbeddingConfig(ModelConfig):
         return interaction
 
     @model_validator(mode="after")
-    def _relation_is_linear(self) -> EmbeddingConfig:
+    def _interaction_can(self) -> EmbeddingConfig:
+        if self.interaction == "rotate" and self.distance == "l1":
+            raise ValueError("model.distance is l2 or l2-squared for rotate: turns change the l1 distance")
         if self.relation_loss and self.interaction not in ("distmult", "complex"):
             raise ValueError(f"model.relation_loss is for distmult and complex, not {self.interaction}; set it to 0")
         return self
 
 
+@dataclass(frozen=True, eq=False)
+class EmbeddingBatch:
+    """The ids of a step's samples, in memory from which a GPU copies them while the host goes on."""
+
+    step: int
+    ids: Tensor  # (3, 2n) heads, directed relations, tails: n triples, then their inverses
+    negatives: Tensor | None  # (2n, K)
+
+    def __len__(self) -> int:
+        return self.ids.shape[1]
+
+
 class EmbeddingModel(Model):
-    """Scores triples by their embeddings. It knows the entities of its graph, and those with training triples best."""
+    """Scores triples by their embeddings. It knows the entities and relations of its graph that have training triples.
+
+    An embedding that no triple has trained is noise: evaluation ranks it as any other, but nobody is answered from it.
+    """
 
     Config = EmbeddingConfig
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__(kg, config)
-        self.interaction = INTERACTIONS[self.config.interaction](self.config.dim)
+        self.interaction = INTERACTIONS[self.config.interaction](self.config.dim, self.config.distance)
         self.entities = nn.Embedding(kg.num_entities, self.interaction.entity_width)
         self.relations = nn.Embedding(2 * kg.num_relations, self.interaction.relation_width)
         self.interaction.reset(self.entities.weight, self.relations.weight, self.config.scale)
+        self._pin = False
         self.needs = Needs(negatives=self.config.negatives if self.config.loss == "self-adversarial" else 0)
 
-    def loss(self, batch: Batch) -> tuple[Tensor, Metrics]:
+    def prepare_training(self, context: StepContext) -> None:
+        """See where batches go."""
+        self._pin = context.processes.device.type == "cuda"
+
+    def collate(self, batch: Batch) -> EmbeddingBatch:
+        """The ids as tensors."""
+        ids = torch.from_numpy(np.stack([batch.heads, batch.relations, batch.tails]).astype(np.int64))
+        negatives = None if batch.negatives is None else torch.from_numpy(batch.negatives)
+        if self._pin:
+            ids, negatives = ids.pin_memory(), None if negatives is None else negatives.pin_memory()
+        return EmbeddingBatch(batch.step, ids, negatives)
+
+    def loss(self, batch: EmbeddingBatch) -> tuple[Tensor, Metrics]:
         """The loss of the batch's triples and their inverses."""
-        heads, relations, tails = (self._ids(part) for part in (batch.heads, batch.relations, batch.tails))
-        h, r, t = self.entities(heads), self.relations(relations), self.entities(tails)  # (B, W)
-        queries = functional.dropout(self.interaction.query(h, r), self.config.dropout, self.training)
+        heads, relations, tails = batch.ids.to(self.device, non_blocking=True)
+        h, r = self.entities(heads), self.relations(relations)  # (B, W)
+        t = h.roll(len(batch) // 2, 0)  # the tail of a triple is the head of its inverse
+        queries = self._dropout(self.interaction.query(self._dropout(h), r))
         if self.config.loss == "softmax":
             loss = functional.cross_entropy(self.interaction.score_all(queries, self.entities.weight), tails)
         else:
             assert batch.negatives is not None
-            negatives = self.interaction.score_some(queries, self.entities(self._ids(batch.negatives)))  # (B, K)
-            loss = self._self_adversarial(self.interaction.score_some(queries, t[:, None])[:, 0], negatives)
+            wrong = self.entities(batch.negatives.to(self.device, non_blocking=True))  # (B, K, W)
+            positive = self.interaction.score_some(queries, t[:, None])[:, 0]
+            loss = self._self_adversarial(positive, self.interaction.score_some(queries, wrong))
         metrics: Metrics = {}
         if self.config.n3:
-            cubes = torch.stack([(self.interaction.factors(part) ** 3).sum() for part in (h, r, t)]).sum()
-            metrics["n3"] = cubes.detach() / len(heads)
-            loss = loss + self.config.n3 * cubes / len(heads)
+            # Heads and tails are the same entities in another order.
+            cubes = 2 * (self.interaction.entity_factors(h) ** 3).sum()
+            if (factors := self.interaction.relation_factors(r)) is not None:
+                cubes = cubes + (factors**3).sum()
+            n3 = cubes / len(batch)
+            metrics["n3"] = n3.detach()
+            loss = loss + self.config.n3 * n3
         if self.config.relation_loss:
             scores = self.interaction.relation_query(h, t) @ self.relations.weight.T  # (B, 2R)
             relation_loss = functional.cross_entropy(scores, relations)
@@ -127,6 +167,29 @@ class EmbeddingModel(Model):
         if candidates is None:
             return self.interaction.score_all(queries, self.entities.weight).float()
         return self.interaction.score_some(queries, self.entities(self._ids(candidates))).float()
+
+    def check_question(self, entity: int, relation: int) -> None:
+        """Both must have training triples."""
+        kg, (entities, relations) = self.kg, self._seen
+        for seen, place, vocabulary in (
+            (entities, entity, kg.entities),
+            (relations, relation % kg.num_relations, kg.relations),
+        ):
+            if not seen[place]:
+                what = f"the {vocabulary.kind} {vocabulary.id(place)!r} has no training triples: its embedding is noise"
+                raise SatkgcError(what, remedy="give it some and train again, or use a model that reads text")
+
+    @cached_property
+    def _seen(self) -> tuple[Bool, Bool]:
+        """Which entities (E,) and relations (R,) have training triples."""
+        heads, relations, tails = self.kg.train.T
+        return (
+            np.bincount(np.concatenate([heads, tails]), minlength=self.kg.num_entities) > 0,
+            np.bincount(relations, minlength=self.kg.num_relations) > 0,
+        )
+
+    def _dropout(self, features: Tensor) -> Tensor:
+        return functional.dropout(features, self.config.dropout) if self.training and self.config.dropout else features
 
     def _self_adversarial(self, positive: Tensor, negatives: Tensor) -> Tensor:
         """−log σ(γ + f(t)) − Σ p log σ(−γ − f(t')), p the softmax of α f(t') without a gradient."""

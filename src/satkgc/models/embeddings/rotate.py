@@ -13,7 +13,7 @@ from satkgc.models.embeddings.interaction import Interaction, complex_moduli, co
 class RotatE(Interaction):
     """−‖h ∘ e^{iθ} − t‖₂, with `dim` complex numbers an entity and `dim` angles a relation."""
 
-    distance = 2.0
+    is_distance = True
 
     @property
     def entity_width(self) -> int:
@@ -29,6 +29,10 @@ class RotatE(Interaction):
         nn.init.normal_(entities, std=scale)
         nn.init.uniform_(relations, -math.pi, math.pi)
 
-    def factors(self, embeddings: Tensor) -> Tensor:
-        """|z| of each complex number of an entity; the absolute angles of a relation."""
-        return complex_moduli(embeddings) if embeddings.shape[-1] == self.entity_width else embeddings.abs()
+    def entity_factors(self, embeddings: Tensor) -> Tensor:
+        """|z| of each complex number."""
+        return complex_moduli(embeddings)
+
+    def relation_factors(self, embeddings: Tensor) -> None:
+        """An angle has no size."""
+        return None

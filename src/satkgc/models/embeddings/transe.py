@@ -8,9 +8,9 @@ from satkgc.models.embeddings.interaction import Interaction
 
 
 class TransE(Interaction):
-    """−‖h + r − t‖₁."""
+    """−‖h + r − t‖."""
 
-    distance = 1.0
+    is_distance = True
 
     def query(self, heads: Tensor, relations: Tensor) -> Tensor:
         """h + r."""

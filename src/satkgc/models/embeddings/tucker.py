@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from satkgc.models.embeddings.interaction import Interaction
+from satkgc.models.embeddings.interaction import Distance, Interaction
 
 
 class TuckER(Interaction):
     """W ×₁ h ×₂ r ×₃ t, with a learnt core W of dim × dim × dim."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim)
+    def __init__(self, dim: int, distance: Distance = "l2") -> None:
+        super().__init__(dim, distance)
         self.core = nn.Parameter(torch.empty(dim, dim, dim).uniform_(-1, 1))
 
     def query(self, heads: Tensor, relations: Tensor) -> Tensor:
