@@ -51,7 +51,7 @@ def test_files_of_the_repository_that_are_named_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", NOW, ids=name)
 def test_settings_that_are_named_exist(page: Path) -> None:
     groups = {".".join(name.split(".")[:depth]) for name in SETTINGS for depth in (1, 2)}
-    for setting in re.findall(r"`((?:model|sampling|training|evaluation)\.[a-z_.]+)", TEXTS[page]):
+    for setting in re.findall(r"`((?:model|sampling|training|evaluation)\.[a-z_.0-9]+)", TEXTS[page]):
         if not setting.endswith(".py"):
             assert setting.rstrip(".") in SETTINGS | groups, setting
     for old in ("popularity", "hide", "bare_share", "neighbour_relations"):
@@ -67,6 +67,12 @@ def test_every_setting_has_a_row_with_its_default(page: str, group: str) -> None
         if setting.startswith(f"{group}."):
             default = "none" if value is None else str(value).lower() if isinstance(value, bool) else value
             assert f"| `{setting.removeprefix(group + '.')}` | {default} |" in text, setting
+
+
+def test_every_setting_of_embedding_models_has_a_row_with_its_default() -> None:
+    for setting, value in OF_KINDS["embedding"].items():
+        if setting != "model.kind":
+            assert f"| `{setting}` | {value} |" in TEXTS[ROOT / "docs" / "structure.md"], setting
 
 
 def test_modules_of_the_walks_exist() -> None:
