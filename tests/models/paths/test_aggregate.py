@@ -13,6 +13,7 @@ if not torch.cuda.is_available():
 from satkgc.models.paths import cpu_kernels
 from satkgc.models.paths.aggregate import EPS, aggregate, aggregate_plain
 from satkgc.models.paths.graph import CHUNK, MessageGraph, find_edges
+from satkgc.models.paths.update import update_plain
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -138,3 +139,25 @@ def test_every_edge_is_in_one_chunk_of_each_grouping():
         owner = torch.repeat_interleave(groups.owner, groups.stop - groups.start)
         assert torch.equal(owner.cpu(), key[groups.edge.long()].cpu())
         assert groups.chunks.sum() == len(groups.start)
+
+
+@pytest.mark.parametrize(("nodes", "batch", "dim"), [(7, 3, 5), (40, 9, 32)])
+def test_the_fused_update_equals_the_plain_one(nodes, batch, dim):
+    pytest.importorskip("triton", reason="the fused kernels need Triton")
+    from satkgc.models.paths.gpu_kernels import Update
+
+    generator = torch.Generator().manual_seed(0)
+    norm = torch.nn.LayerNorm(dim).to(DEVICE)
+    with torch.no_grad():
+        norm.weight.normal_()
+        norm.bias.normal_()
+    shapes = (nodes, batch, dim), (nodes, batch, dim), (nodes, batch, 3, dim)
+    parts = [torch.randn(shape, generator=generator).to(DEVICE).requires_grad_() for shape in shapes]
+    scale = torch.rand(nodes, generator=generator).to(DEVICE)
+    scale[0] = 0.0  # an entity without triples
+    upstream = torch.randn(nodes, batch, dim, generator=generator).to(DEVICE)
+    fused = Update.apply(*parts, scale, norm.weight, norm.bias, norm.eps)
+    leaves = [*parts, norm.weight, norm.bias]
+    results = [(out, *torch.autograd.grad(out, leaves, upstream)) for out in (fused, update_plain(*parts, scale, norm))]
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)

@@ -67,14 +67,8 @@ class _Aggregate(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, weights, queries, heads, statistics, top, bottom = ctx.saved_tensors
         graph, kernels = ctx.graph, _kernels(states.device)
-        gradient = gradient.contiguous()  # (N, B, 4, D)
-        count = graph.count[:, None, None]
-        deviation = statistics[:, :, 1].float()
-        # ∂/∂m of mean and deviation together is constant + slope · m, by node and feature.
-        slope = gradient[:, :, 1].float() / (deviation * count)
-        slope = torch.where(deviation > EPS**0.5 * (1 + 2**-7), slope, 0.0)
-        constant = gradient[:, :, 0].float() / count - slope * statistics[:, :, 0].float()
-        slope, constant = slope.to(states.dtype), constant.to(states.dtype)  # (N, B, D)
+        gradient = gradient.to(states.dtype).contiguous()  # (N, B, 4, D)
+        constant, slope = kernels.slopes(statistics, gradient, graph.count, EPS**0.5 * (1 + 2**-7))
 
         def summed(own: Tensor, other: Tensor, groups: Groups) -> Tensor:
             parts = kernels.backward(own, other, groups, graph.keep, constant, slope, gradient, top, bottom)

@@ -31,6 +31,14 @@ def forward(
     return out, top, bottom
 
 
+def slopes(statistics: Tensor, gradient: Tensor, count: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """∂/∂m of mean and deviation together, by node and feature: constant + slope · m.  # (N, B, D) each"""
+    count = count[:, None, None]
+    mean, deviation = statistics[:, :, 0], statistics[:, :, 1]
+    slope = torch.where(deviation > least, gradient[:, :, 1] / (deviation * count), 0.0)
+    return gradient[:, :, 0] / count - slope * mean, slope
+
+
 def backward(
     own: Tensor, other: Tensor, groups: Groups, keep: Tensor,
     constant: Tensor, slope: Tensor, gradient: Tensor, top: Tensor, bottom: Tensor,

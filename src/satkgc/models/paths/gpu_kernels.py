@@ -1,8 +1,8 @@
-"""Triton kernels of `aggregate`: a program takes one node, or one chunk of edges, and a block of features.
+"""Triton kernels of the path model: a program takes one node, or one chunk of edges, and a block of features.
 
-Sums are kept for each lane of a tile of edges × features and added up at the end, always in the same order, so that a
-result does not depend on timing. Node and feature programs are ordered so that those of one block of features run
-together: its rows of states, a few megabytes, then stay in the cache, and each is read from memory once.
+A program is one warp, whose lanes lie along the features: sums over edges need no exchange between lanes, and are added
+in the order of the edges, so that a result does not depend on timing. Programs of one block of features run together:
+its rows of states, a few megabytes, then stay in the cache, and each is read from memory about once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from torch import Tensor
 
 from satkgc.models.paths.graph import Groups, MessageGraph
 
-FEATURES = 64  # of a tile
+FEATURES = 256  # of a program, at most
+EDGES = 8  # read together
+ELEMENTS = 1024  # of a program that goes over all states one by one
 NONE = tl.constexpr(2**30)
 
 
@@ -33,13 +35,10 @@ def _forward(  # type: ignore[no-untyped-def]
     start = tl.load(queries + feature, mask=own, other=0.0).to(tl.float32)
     low, high = tl.load(ptr + node), tl.load(ptr + node + 1)
     lane = tl.arange(0, EDGES)
-    total = tl.zeros((EDGES, FEATURES), tl.float32)
-    squares = tl.zeros((EDGES, FEATURES), tl.float32)
-    count = tl.zeros((EDGES,), tl.float32)
-    largest = tl.full((EDGES, FEATURES), float("-inf"), tl.float32)
-    smallest = tl.full((EDGES, FEATURES), float("inf"), tl.float32)
-    at_largest = tl.full((EDGES, FEATURES), NONE, tl.int32)
-    at_smallest = tl.full((EDGES, FEATURES), NONE, tl.int32)
+    total, squares, largest, smallest = start, start * start, start, start
+    at_largest = tl.full((FEATURES,), -1, tl.int32)
+    at_smallest = tl.full((FEATURES,), -1, tl.int32)
+    count = 1.0
     for first in range(low, high, EDGES):
         edge = first + lane
         kept = tl.load(keep + edge, mask=edge < high, other=0).to(tl.int1)
@@ -48,32 +47,46 @@ def _forward(  # type: ignore[no-untyped-def]
         both = kept[:, None] & inside[None, :]
         message = tl.load(states + u[:, None] * width + feature[None, :], mask=both, other=0.0).to(tl.float32)
         message *= tl.load(weights + r[:, None] * width + feature[None, :], mask=both, other=0.0).to(tl.float32)
-        total += message
-        squares += message * message
-        count += kept.to(tl.float32)
+        total += tl.sum(message, 0)
+        squares += tl.sum(message * message, 0)
+        count += tl.sum(kept.to(tl.float32), 0)
         place = (edge - low)[:, None]
-        larger = both & (message > largest)
-        smaller = both & (message < smallest)
-        largest = tl.where(larger, message, largest)
-        at_largest = tl.where(larger, place, at_largest)
-        smallest = tl.where(smaller, message, smallest)
-        at_smallest = tl.where(smaller, place, at_smallest)
-    number = tl.sum(count, 0) + 1.0
-    mean = (tl.sum(total, 0) + start) / number
-    variance = (tl.sum(squares, 0) + start * start) / number - mean * mean
-    highest = tl.max(largest, 0)
-    lowest = tl.min(smallest, 0)
-    at_highest = tl.min(tl.where(largest == highest[None, :], at_largest, NONE), 0)
-    at_lowest = tl.min(tl.where(smallest == lowest[None, :], at_smallest, NONE), 0)
-    at_highest = tl.where(highest > start, at_highest, -1)  # the start comes before all edges
-    at_lowest = tl.where(lowest < start, at_lowest, -1)
+        high_message = tl.where(both, message, float("-inf"))
+        low_message = tl.where(both, message, float("inf"))
+        highest = tl.max(high_message, 0)
+        lowest = tl.min(low_message, 0)
+        at_highest = tl.min(tl.where(high_message == highest[None, :], place, NONE), 0)
+        at_lowest = tl.min(tl.where(low_message == lowest[None, :], place, NONE), 0)
+        at_largest = tl.where(highest > largest, at_highest, at_largest)  # the first of equals; the start before all
+        largest = tl.maximum(highest, largest)
+        at_smallest = tl.where(lowest < smallest, at_lowest, at_smallest)
+        smallest = tl.minimum(lowest, smallest)
+    mean = total / count
     slot = out + node * 4 * width + question * (4 * DIM) + feature % DIM
     tl.store(slot, mean, mask=inside)
-    tl.store(slot + DIM, tl.sqrt(tl.maximum(variance, EPS)), mask=inside)
-    tl.store(slot + 2 * DIM, tl.maximum(highest, start), mask=inside)
-    tl.store(slot + 3 * DIM, tl.minimum(lowest, start), mask=inside)
-    tl.store(top + node * width + feature, at_highest, mask=inside)
-    tl.store(bottom + node * width + feature, at_lowest, mask=inside)
+    tl.store(slot + DIM, tl.sqrt(tl.maximum(squares / count - mean * mean, EPS)), mask=inside)
+    tl.store(slot + 2 * DIM, largest, mask=inside)
+    tl.store(slot + 3 * DIM, smallest, mask=inside)
+    tl.store(top + node * width + feature, at_largest, mask=inside)
+    tl.store(bottom + node * width + feature, at_smallest, mask=inside)
+
+
+@triton.jit
+def _slopes(  # type: ignore[no-untyped-def]
+    statistics, gradient, count, constant, slope, size, width,
+    DIM: tl.constexpr, LEAST: tl.constexpr, ELEMENTS: tl.constexpr,
+):  # fmt: skip
+    at = tl.program_id(0).to(tl.int64) * ELEMENTS + tl.arange(0, ELEMENTS)
+    inside = at < size
+    slot = at // DIM * (4 * DIM) + at % DIM
+    number = tl.load(count + at // width, mask=inside, other=1.0)
+    mean = tl.load(statistics + slot, mask=inside, other=0.0).to(tl.float32)
+    deviation = tl.load(statistics + slot + DIM, mask=inside, other=1.0).to(tl.float32)
+    of_mean = tl.load(gradient + slot, mask=inside, other=0.0).to(tl.float32)
+    of_deviation = tl.load(gradient + slot + DIM, mask=inside, other=0.0).to(tl.float32)
+    steep = tl.where(deviation > LEAST, of_deviation / (deviation * number), 0.0)
+    tl.store(slope + at, steep, mask=inside)
+    tl.store(constant + at, of_mean / number - steep * mean, mask=inside)
 
 
 @triton.jit
@@ -88,7 +101,7 @@ def _backward(  # type: ignore[no-untyped-def]
     mine = tl.load(own + tl.load(owner + chunk).to(tl.int64) * width + feature, mask=inside, other=0.0).to(tl.float32)
     low, high = tl.load(start + chunk), tl.load(stop + chunk)
     lane = tl.arange(0, EDGES)
-    total = tl.zeros((EDGES, FEATURES), tl.float32)
+    total = tl.zeros((FEATURES,), tl.float32)
     for first in range(low, high, EDGES):
         slot = first + lane
         valid = slot < high
@@ -106,8 +119,67 @@ def _backward(  # type: ignore[no-untyped-def]
         is_bottom = both & (tl.load(bottom + here, mask=both, other=-1).to(tl.int32) == at)
         pull += tl.load(statistic + 2 * DIM, mask=is_top, other=0.0).to(tl.float32)
         pull += tl.load(statistic + 3 * DIM, mask=is_bottom, other=0.0).to(tl.float32)
-        total += pull * yours
-    tl.store(out + chunk * width + feature, tl.sum(total, 0), mask=inside)
+        total += tl.sum(pull * yours, 0)
+    tl.store(out + chunk * width + feature, total, mask=inside)
+
+
+@triton.jit
+def _normal(  # type: ignore[no-untyped-def]
+    own, parts, scale, weight, bias, row, batch, rows, EPS: tl.constexpr, DIM: tl.constexpr, WIDE: tl.constexpr
+):  # fmt: skip
+    """What `_update` normalises, and its weights; columns beyond DIM are zero."""
+    column = tl.arange(0, WIDE)
+    inside = (row < rows)[:, None] & (column < DIM)[None, :]
+    at = row[:, None] * DIM + column[None, :]
+    part = row[:, None] * (3 * DIM) + column[None, :]
+    s = tl.load(scale + row // batch, mask=row < rows, other=1.0)[:, None]
+    inverse = 1.0 / tl.maximum(s, 0.01)
+    x = tl.load(own + at, mask=inside, other=0.0).to(tl.float32)
+    x += tl.load(parts + part, mask=inside, other=0.0).to(tl.float32)
+    x += s * tl.load(parts + part + DIM, mask=inside, other=0.0).to(tl.float32)
+    x += inverse * tl.load(parts + part + 2 * DIM, mask=inside, other=0.0).to(tl.float32)
+    x = tl.where(inside, x - (tl.sum(x, 1) / DIM)[:, None], 0.0)
+    rate = 1.0 / tl.sqrt(tl.sum(x * x, 1) / DIM + EPS)
+    w = tl.load(weight + column, mask=column < DIM, other=0.0)[None, :]
+    b = tl.load(bias + column, mask=column < DIM, other=0.0)[None, :]
+    return x * rate[:, None], rate[:, None], w, b, s, inverse, inside, at, part
+
+
+@triton.jit
+def _update(  # type: ignore[no-untyped-def]
+    states, own, parts, scale, weight, bias, out, batch, rows,
+    EPS: tl.constexpr, DIM: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    x, _, w, b, _, _, inside, at, _ = _normal(own, parts, scale, weight, bias, row, batch, rows, EPS, DIM, WIDE)
+    state = tl.load(states + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + at, state + tl.maximum(x * w + b, 0.0), mask=inside)
+
+
+@triton.jit
+def _update_backward(  # type: ignore[no-untyped-def]
+    gradient, own, parts, scale, weight, bias, of_parts, of_weight, of_bias, batch, rows,
+    EPS: tl.constexpr, DIM: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr,
+):  # fmt: skip
+    total_weight = tl.zeros((WIDE,), tl.float32)
+    total_bias = tl.zeros((WIDE,), tl.float32)
+    for block in range(BLOCKS):
+        row = (tl.program_id(0).to(tl.int64) * BLOCKS + block) * ROWS + tl.arange(0, ROWS)
+        x, rate, w, b, s, inverse, inside, at, part = _normal(
+            own, parts, scale, weight, bias, row, batch, rows, EPS, DIM, WIDE
+        )
+        g = tl.load(gradient + at, mask=inside, other=0.0).to(tl.float32)
+        g = tl.where(x * w + b > 0, g, 0.0)
+        total_weight += tl.sum(g * x, 0)
+        total_bias += tl.sum(g, 0)
+        g = g * w
+        g = rate * (g - (tl.sum(g, 1) / DIM)[:, None] - x * (tl.sum(g * x, 1) / DIM)[:, None])
+        tl.store(of_parts + part, g, mask=inside)
+        tl.store(of_parts + part + DIM, g * s, mask=inside)
+        tl.store(of_parts + part + 2 * DIM, g * inverse, mask=inside)
+    column = tl.arange(0, WIDE)
+    tl.store(of_weight + tl.program_id(0) * DIM + column, total_weight, mask=column < DIM)
+    tl.store(of_bias + tl.program_id(0) * DIM + column, total_bias, mask=column < DIM)
 
 
 def forward(
@@ -118,12 +190,22 @@ def forward(
     width = batch * dim
     out = states.new_empty(nodes, batch, 4, dim)
     top, bottom = (torch.empty_like(states, dtype=graph.place_dtype) for _ in range(2))
-    if nodes:
-        _forward[(nodes, triton.cdiv(width, FEATURES))](
-            states, weights, graph.source, graph.relation, graph.ptr, graph.by_degree, graph.keep, heads, queries,
-            out, top, bottom, width, dim, eps, _tile(len(graph.source), nodes), FEATURES,
-        )  # fmt: skip
+    features = _features(width)
+    _forward[(nodes, triton.cdiv(width, features))](
+        states, weights, graph.source, graph.relation, graph.ptr, graph.by_degree, graph.keep, heads, queries,
+        out, top, bottom, width, dim, eps, EDGES, features, num_warps=1,
+    )  # fmt: skip
     return out, top, bottom
+
+
+def slopes(statistics: Tensor, gradient: Tensor, count: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """∂/∂m of mean and deviation together, by node and feature: constant + slope · m.  # (N, B, D) each"""
+    nodes, batch, _, dim = statistics.shape
+    constant, slope = (statistics.new_empty(nodes, batch, dim) for _ in range(2))
+    _slopes[(triton.cdiv(constant.numel(), ELEMENTS),)](
+        statistics, gradient, count, constant, slope, constant.numel(), batch * dim, dim, least, ELEMENTS
+    )
+    return constant, slope
 
 
 def backward(
@@ -134,15 +216,53 @@ def backward(
     chunks, (_, batch, dim) = len(groups.start), own.shape
     width = batch * dim
     out = own.new_empty(chunks, batch, dim, dtype=torch.float32)
+    features = _features(width)
     if chunks:
-        _backward[(chunks, triton.cdiv(width, FEATURES))](
+        _backward[(chunks, triton.cdiv(width, features))](
             own, other, groups.edge, groups.target, groups.other, groups.place, groups.start, groups.stop,
             groups.owner, keep, constant, slope, gradient, top, bottom, out,
-            width, dim, _tile(len(groups.edge), chunks), FEATURES,
+            width, dim, EDGES, features, num_warps=1,
         )  # fmt: skip
     return out
 
 
-def _tile(edges: int, rows: int) -> Any:
-    """Edges of a tile: about as many as a row has."""
-    return min(32, max(4, triton.next_power_of_2(edges // max(1, rows) + 1)))
+class Update(torch.autograd.Function):
+    """`update_plain` of paths/update.py in one kernel each way: nothing is kept but its input."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, own: Tensor, parts: Tensor, scale: Tensor, weight: Tensor, bias: Tensor, eps: float
+    ) -> Tensor:
+        batch, dim = states.shape[1:]
+        rows, wide, tall = states.shape[0] * batch, triton.next_power_of_2(dim), _rows(dim)
+        states, own, parts = states.contiguous(), own.contiguous(), parts.contiguous()
+        out = torch.empty_like(states)
+        _update[(triton.cdiv(rows, tall),)](
+            states, own, parts, scale, weight, bias, out, batch, rows, eps, dim, wide, tall
+        )
+        ctx.save_for_backward(own, parts, scale, weight, bias)
+        ctx.eps = eps
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        own, parts, scale, weight, bias = ctx.saved_tensors
+        gradient, (nodes, batch, dim), blocks = gradient.contiguous(), own.shape, 16
+        rows, wide, tall = nodes * batch, triton.next_power_of_2(dim), _rows(dim)
+        programs = triton.cdiv(rows, tall * blocks)
+        of_parts = torch.empty_like(parts)
+        of_weight, of_bias = weight.new_empty(2, programs, dim)
+        _update_backward[(programs,)](
+            gradient, own, parts, scale, weight, bias, of_parts, of_weight, of_bias, batch, rows,
+            ctx.eps, dim, wide, tall, blocks,
+        )  # fmt: skip
+        return gradient, of_parts[:, :, 0], of_parts, None, of_weight.sum(0), of_bias.sum(0), None
+
+
+def _features(width: int) -> int:
+    return min(FEATURES, max(32, triton.next_power_of_2(width)))
+
+
+def _rows(dim: int) -> int:
+    """Rows of states that make a tile."""
+    return max(1, ELEMENTS // triton.next_power_of_2(dim))

@@ -25,6 +25,7 @@ from satkgc.kg import KnowledgeGraph
 from satkgc.models.model import Metrics, Model, ModelConfig, Questions
 from satkgc.models.paths.aggregate import STATISTICS, aggregate
 from satkgc.models.paths.graph import MessageGraph, find_edges
+from satkgc.models.paths.update import update
 from satkgc.sampling import Batch
 from satkgc.settings import Settings
 
@@ -86,9 +87,7 @@ class PathLayer(nn.Module):
         weights = self.weights(queries).view(batch, -1, dim).transpose(0, 1)  # (2R, B, D)
         statistics = gather(states, weights.to(states.dtype), queries.to(states.dtype), heads, graph)
         parts = self.update(statistics.flatten(2)).view(nodes, batch, 3, dim)
-        scale = graph.scale[:, None, None].to(parts.dtype)
-        update = self.own(states) + parts[:, :, 0] + scale * parts[:, :, 1] + parts[:, :, 2] / scale.clamp(min=0.01)
-        return states + functional.relu(self.norm(update)).to(states.dtype)
+        return update(states, self.own(states), parts, graph.scale, self.norm)
 
 
 class PathModel(Model):
