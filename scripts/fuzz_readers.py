@@ -138,12 +138,15 @@ def attempt(form: str, data: bytes) -> str:
     from satkgc.kg import ReadOptions, read_graph
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as room:
-        loose = ReadOptions(
-            unlisted="add", textless="allow", split="inductive", head="0", relation="1", tail="2", languages=("de", "")
-        )
-        listed = ReadOptions(entities=Path(room) / "listed.csv")
         (Path(room) / "listed.csv").write_bytes(b"a,Ann\nb,Bob\nc,Cy\n1,One\n2,Two\n")
-        for options in (loose, listed, ReadOptions()):
+        listed = {"unlisted": "add", "textless": "allow", "duplicates": "merge"}
+        columns = {"head": "0", "relation": "1", "tail": "2"}
+        choices = [{"languages": ("de", "")}]
+        if form in ("folder", "archive"):
+            choices = [listed]
+        elif form in ("csv", "tsv", "csv.gz", "parquet"):
+            choices = [listed | columns, {"entities": Path(room) / "listed.csv"}, {"relation_name": "r"}]
+        for options in (*(ReadOptions(split="inductive", **chosen) for chosen in choices), ReadOptions()):
             try:
                 graph = read_graph(place(form, data, Path(room)), options)
                 result = str(graph)

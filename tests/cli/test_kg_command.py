@@ -140,7 +140,7 @@ def test_get_keeps_a_graph_and_writes_it_out(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["inspect", "WN18R"], "did you mean WN18RR?"),
+        (["inspect", "WN18R"], "did you mean WN18RR"),
         (["get", "nothing-like-it"], "`satkgc kg list` shows the names"),
         (["import", "wordnet-sample", "{room}"], "so it is not overwritten; choose another name"),
         (["import", "wordnet-sample", "{room}", "--force"], "so it is not overwritten; choose another name"),

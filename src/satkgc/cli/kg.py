@@ -18,8 +18,12 @@ from satkgc.files import check_writable
 kg = typer.Typer(help="Read graphs, look at them, and fetch the benchmarks.", no_args_is_help=True)
 
 Source = Annotated[
-    str,
-    typer.Argument(help="A name from `satkgc kg list`, a folder, an archive, a table of triples or an RDF file."),
+    list[str],
+    typer.Argument(
+        metavar="SOURCE...",
+        help="A name from `satkgc kg list`, a folder, an archive, or tables or RDF files that make one graph: "
+        "paths, folders of files, patterns, URLs.",
+    ),
 ]
 
 # Every option of ReadOptions: its type and help text. The defaults are those of ReadOptions.
@@ -114,15 +118,20 @@ def import_(
 
       satkgc kg import dump.nt.gz my-graph --languages de,en --split inductive
 
+      satkgc kg import people.csv films.csv stars.csv my-graph
+
+      satkgc kg import https://example.org/thesaurus.ttl my-graph
+
       satkgc kg import museum.trig my-graph --exclude rdf:type --exclude owl:sameAs --graph http://museum.org/objects
     """
-    from satkgc.kg import ARCHIVE_SUFFIXES, KnowledgeGraph, check_overwrite
+    from satkgc.kg import ARCHIVE_SUFFIXES, KnowledgeGraph, check_overwrite, is_pattern, is_url
 
     check_overwrite(out, overwrite=force)
-    # An archive's name is that of a benchmark.
-    if Path(source).is_file() and not source.lower().endswith(ARCHIVE_SUFFIXES):
+    # A folder's or archive's name may be that of a benchmark.
+    files = len(source) > 1 or Path(source[0]).is_file() or is_url(source[0]) or is_pattern(source[0])
+    if files and not source[0].lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
-    with _status(f"Reading {source}"):
+    with _status(f"Reading {' '.join(source)}"):
         graph = KnowledgeGraph.load(source, **options)
     with _status(f"Writing {out}"):
         graph = graph.save(out, overwrite=force)
@@ -157,7 +166,7 @@ def inspect_(
 
     if plot is not None:
         check_writable(plot, ".png")
-    with _status(f"Reading {source}"):
+    with _status(f"Reading {' '.join(source)}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
     with _status("Counting"):
         figures = inspect_graph(graph)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         load_entry,
     )
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
-    from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, read_graph
+    from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.source import SourceFile
     from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
@@ -54,6 +54,8 @@ __all__ = [
     "hops_from",
     "inspect_graph",
     "is_graph_folder",
+    "is_pattern",
+    "is_url",
     "load_entry",
     "plot_degrees",
     "read_graph",
@@ -68,7 +70,7 @@ _LAZY = {
     "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
-    "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "read_graph"),
+    "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
     "readers.source": ("SourceFile",),
     "store": ("altered_files", "check_overwrite", "is_graph_folder"),

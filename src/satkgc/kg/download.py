@@ -23,8 +23,11 @@ PATIENCE = 5  # attempts in a row that bring nothing new before we give up
 TIMEOUT = 30  # seconds without a byte
 
 
-def fetch(url: str, target: Path, checksum: str | None = None, pause: float = 1.0) -> Path:
-    """Download `url` to `target` unless it is there; a download that was cut goes on where it stopped."""
+def fetch(url: str, target: Path, checksum: str | None = None, pause: float = 1.0, most: int | None = None) -> Path:
+    """Download `url` to `target` unless it is there; a download that was cut goes on where it stopped.
+
+    A file of more than `most` bytes is refused.
+    """
     if target.exists():
         if not _matches(target, checksum):
             raise SatkgcError(
@@ -37,7 +40,7 @@ def fetch(url: str, target: Path, checksum: str | None = None, pause: float = 1.
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _progress() as progress:
-            _fill(url, part, progress, pause)
+            _fill(url, part, progress, pause, most)
         if not _matches(part, checksum):
             part.unlink()
             what = "the downloaded file has another checksum than expected"
@@ -55,14 +58,14 @@ def fetch(url: str, target: Path, checksum: str | None = None, pause: float = 1.
     return target
 
 
-def _fill(url: str, part: Path, progress: Progress, pause: float) -> None:
+def _fill(url: str, part: Path, progress: Progress, pause: float, most: int | None) -> None:
     """Ask for what is missing until nothing is."""
     task = progress.add_task(part.name.removesuffix(".part"), total=None)
     failures = 0
     while True:
         before = part.stat().st_size if part.exists() else 0
         try:
-            if _request(url, part, progress, task):
+            if _request(url, part, progress, task, most):
                 return
             failure: Exception = ConnectionError("the connection was cut")
         except urllib.error.HTTPError as error:
@@ -78,7 +81,7 @@ def _fill(url: str, part: Path, progress: Progress, pause: float) -> None:
         time.sleep(pause * failures)
 
 
-def _request(url: str, part: Path, progress: Progress, task: object) -> bool:
+def _request(url: str, part: Path, progress: Progress, task: object, most: int | None) -> bool:
     """One request; whether the file is whole after it."""
     start = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "satkgc", "Accept-Encoding": "identity"})
@@ -98,11 +101,20 @@ def _request(url: str, part: Path, progress: Progress, task: object) -> bool:
         length = response.headers.get("Content-Length")
         total = start + int(length) if length else None
         progress.update(task, total=total, completed=start)  # type: ignore[arg-type]
+        if most is not None and (total or 0) > most:
+            raise _too_large(url, most)
         with part.open("ab" if start else "wb") as file:
             while chunk := response.read(CHUNK):
+                if most is not None and file.tell() + len(chunk) > most:
+                    raise _too_large(url, most)
                 file.write(chunk)
                 progress.update(task, advance=len(chunk))  # type: ignore[arg-type]
             return total is None or file.tell() == total
+
+
+def _too_large(url: str, most: int) -> SatkgcError:
+    remedy = "if you trust it, download it yourself and give the file"
+    return SatkgcError(f"the file has more than {most >> 20:,} MiB", where=url, remedy=remedy)
 
 
 def _matches(path: Path, checksum: str | None) -> bool:

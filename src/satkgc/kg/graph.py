@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -70,8 +70,10 @@ class KnowledgeGraph:
         return cls(name, entities, relations, train, valid, test, inference, split_entities=held_out)
 
     @classmethod
-    def load(cls, source: str | Path, **options: Any) -> KnowledgeGraph:
-        """Open a graph by catalogue name, binary folder, TSV folder or archive, table of triples, or RDF file.
+    def load(cls, source: str | Path | Sequence[str | Path], **options: Any) -> KnowledgeGraph:
+        """Open a graph by catalogue name, binary folder, TSV folder or archive, tables of triples, or RDF files.
+
+        Files may be given as a list, a folder of them, a pattern (`data/*.ttl`) or URLs; they make one graph.
 
         `options` are the fields of `satkgc.kg.ReadOptions`: column names, languages, how to split.
         """

@@ -10,20 +10,28 @@ from typing import Any
 from satkgc.errors import SatkgcError
 from satkgc.kg import store
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.readers import ReadOptions, read_graph
+from satkgc.kg.readers import ReadOptions, Sources, is_pattern, is_url, read_graph
 
 # These speak of sources without a split; where there is one already they are silent, not wrong.
 SPLIT_OPTIONS = {"split", "valid", "test", "seed"}
 
 
-def load(source: str | Path, options: dict[str, Any]) -> KnowledgeGraph:
-    """Open what `source` names: an existing path first, then the catalogue."""
+def load(source: Sources, options: dict[str, Any]) -> KnowledgeGraph:
+    """Open what `source` names: several sources as one graph, or an existing path first, then the catalogue."""
     known = {f.name for f in fields(ReadOptions)}
     for option in options.keys() - known:
         near = difflib.get_close_matches(option, known, n=1)
         raise SatkgcError(
             f"unknown option {option!r}", remedy=f"did you mean {near[0]!r}?" if near else f"known: {sorted(known)}"
         )
+    if isinstance(source, list | tuple) and all(isinstance(one, str | Path) for one in source):
+        if len(source) != 1:
+            return read_graph(source, ReadOptions(**options))
+        source = source[0]
+    if not isinstance(source, str | Path):
+        raise _no_source(source)
+    if is_url(source) or is_pattern(source):
+        return read_graph(source, ReadOptions(**options))
     path = Path(source)
     if not path.exists():
         return _from_catalogue(str(source), options)
@@ -31,6 +39,15 @@ def load(source: str | Path, options: dict[str, Any]) -> KnowledgeGraph:
         _refuse(options.keys() - SPLIT_OPTIONS, source)
         return store.open_graph(path)
     return read_graph(path, ReadOptions(**options))
+
+
+def _no_source(source: object) -> SatkgcError:
+    """What to do with a graph that some other library holds."""
+    kind = f"{type(source).__module__}.{type(source).__name__}"
+    library = kind.partition(".")[0]
+    makers = {"pandas": "from_pandas", "polars": "from_pandas", "pyarrow": "from_pandas", "networkx": "from_networkx"}
+    maker = (makers | {"rdflib": "from_rdflib"}).get(library, "from_pandas")
+    return SatkgcError(f"{kind} is no file", remedy=f"use KnowledgeGraph.{maker}; load takes paths, patterns and URLs")
 
 
 def _from_catalogue(source: str, options: dict[str, Any]) -> KnowledgeGraph:

@@ -118,7 +118,10 @@ def test_no_such_source(refused: Callable[..., str]) -> None:
 
 def test_a_folder_that_is_no_graph(refused: Callable[..., str], tmp_path: Path) -> None:
     write(tmp_path, {"notes.txt": b"hello"})
-    assert refused("g") == "error: g: this folder is no graph: it has no train.tsv; it holds notes.txt"
+    assert (
+        refused("g")
+        == "error: g: this folder is no graph: it has no train.tsv, and no table or RDF file; it holds notes.txt"
+    )
 
 
 def test_a_file_of_unknown_kind(refused: Callable[..., str], tmp_path: Path) -> None:

@@ -44,17 +44,10 @@ DAMAGE = (
 
 def read(source: Path, options: ReadOptions) -> KnowledgeGraph:
     """Read a folder from the disk."""
-    if not (source / "train.tsv").is_file():
-        held = sorted(path.name for path in source.iterdir())
-        raise SatkgcError(
-            "this folder is no graph: it has no train.tsv",
-            where=source,
-            remedy=f"it holds {', '.join(held[:8])}{' …' if len(held) > 8 else ''}" if held else "it is empty",
-        )
-    return _read_files(options.name or source.name, lambda name: _existing(source / name), options)
+    return _read_files(options.name or source.resolve().name, lambda name: _existing(source / name), options)
 
 
-def read_archive(source: Path, options: ReadOptions) -> KnowledgeGraph:
+def read_archive(source: SourceFile, options: ReadOptions) -> KnowledgeGraph:
     """Read the graph in an archive: the files beside its train.tsv."""
     names = {f"{split}.tsv" for split in SPLITS} | {f"{split}_entities.tsv" for split in HELD_OUT}
     names |= {"relations.tsv", PurePosixPath(options.entities_file).name}
@@ -63,14 +56,16 @@ def read_archive(source: Path, options: ReadOptions) -> KnowledgeGraph:
         roots = sorted((path.parent for path in paths if path.name == "train.tsv"), key=lambda p: (len(p.parts), p))
         if not roots:
             raise SatkgcError(
-                "there is no train.tsv in this archive", where=source, remedy="pack a folder as docs/graphs.md has it"
+                "there is no train.tsv in this archive",
+                where=source.shown,
+                remedy="pack a folder as docs/graphs.md has it",
             )
 
         def find(name: str) -> SourceFile | None:
             path = paths.get(roots[0] / name)
-            return SourceFile(path, f"{source}/{roots[0] / name}") if path else None
+            return SourceFile(path, f"{source.shown}/{roots[0] / name}") if path else None
 
-        return _read_files(options.name or _stem(source), find, options)
+        return _read_files(options.name or _stem(source.path), find, options)
 
 
 def _existing(path: Path) -> SourceFile | None:
@@ -119,16 +114,18 @@ def _stem(source: Path) -> str:
     return source.name
 
 
-def _unpack(source: Path, names: set[str], folder: Path) -> dict[PurePosixPath, Path]:
+def _unpack(source: SourceFile, names: set[str], folder: Path) -> dict[PurePosixPath, Path]:
     """Copy the files of these names; a dictionary from their paths in the archive to where they now are."""
     paths: dict[PurePosixPath, Path] = {}
-    members = _zip_members if source.suffix.lower() == ".zip" else _tar_members
+    members = _zip_members if source.path.suffix.lower() == ".zip" else _tar_members
     try:
         for number, (name, stream) in enumerate(members(source)):
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts or "\\" in name:
                 raise SatkgcError(
-                    f"the archive's member {name!r} points outside of it", where=source, remedy="do not trust this file"
+                    f"the archive's member {name!r} points outside of it",
+                    where=source.shown,
+                    remedy="do not trust this file",
                 )
             if path.name in names and stream is not None:
                 paths[path] = folder / f"{number}.tsv"  # of a path that comes twice the last counts, as in tar
@@ -141,16 +138,16 @@ def _unpack(source: Path, names: set[str], folder: Path) -> dict[PurePosixPath, 
             ) from None
         raise SatkgcError(
             f"the archive is cut short or damaged ({str(error).partition(chr(10))[0] or type(error).__name__})",
-            where=source,
+            where=source.shown,
             remedy="fetch or pack it again",
         ) from None
     return paths
 
 
-def _tar_members(source: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _tar_members(source: SourceFile) -> Iterator[tuple[str, IO[bytes] | None]]:
     # The bytes are counted below tarfile, which would read headers of any length into memory.
     with (
-        _open(source) as unpacked,
+        _open(source.path) as unpacked,
         tarfile.open(fileobj=_Bounded(source, unpacked), mode="r|") as archive,
     ):
         for member in archive:
@@ -165,8 +162,8 @@ def _open(source: Path) -> IO[bytes] | gzip.GzipFile:
     return bz2.open(source) if source.suffix.lower() == ".bz2" else source.open("rb")
 
 
-def _zip_members(source: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    with zipfile.ZipFile(source) as archive:
+def _zip_members(source: SourceFile) -> Iterator[tuple[str, IO[bytes] | None]]:
+    with zipfile.ZipFile(source.path) as archive:
         bound = _Bounded(source)
         for member in archive.infolist():
             if member.is_dir():
@@ -179,11 +176,11 @@ def _zip_members(source: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
 class _Bounded(io.BytesIO):
     """A stream that counts what is read through it, over all files of an archive, and stops at the bound."""
 
-    def __init__(self, source: Path, stream: IO[bytes] | gzip.GzipFile | None = None) -> None:
+    def __init__(self, source: SourceFile, stream: IO[bytes] | gzip.GzipFile | None = None) -> None:
         super().__init__()
         self.source = source
         self.stream = stream or io.BytesIO()
-        self.left = most_unpacked(source)
+        self.left = most_unpacked(source.path)
 
     def read(self, size: int | None = -1) -> bytes:
         """As a file's."""
@@ -192,7 +189,7 @@ class _Bounded(io.BytesIO):
         if self.left < 0:
             raise SatkgcError(
                 f"the archive unpacks to more than {MOST_RATIO} times its size: it may be made to fill the disk",
-                where=self.source,
+                where=self.source.shown,
                 remedy="if you trust it, unpack it yourself and give the folder",
             )
         return data

@@ -45,7 +45,7 @@ _TAG = re.compile(r"(?:[A-Za-z]{2,3}|[ixIX](?=-))(?:-[A-Za-z0-9]{1,8})*")
 class ReadOptions:
     """How a source is read. Every field is a keyword of `KnowledgeGraph.load` and a flag of `satkgc kg import`.
 
-    A field that does not concern the kind of source at hand is ignored by its reader.
+    A field that does not concern the kind of source at hand is refused (APPLIES).
     """
 
     # What the graph is called. None: the file's or folder's name without its ending.
@@ -129,6 +129,30 @@ class ReadOptions:
             raise SatkgcError(
                 f"cannot hold out {valid:g} + {test:g} of the graph",
                 remedy="choose shares valid and test of at least 0 whose sum is above 0 and below 1",
+            )
+
+
+# The forms of a source that an option speaks of, where it does not of all.
+APPLIES = {
+    "entities_file": ("folder",),
+    **dict.fromkeys(("unlisted", "textless", "duplicates"), ("folder", "table")),
+    **dict.fromkeys(("head", "relation", "tail", "relation_name", "split_column"), ("table",)),
+    **dict.fromkeys(("entities", "relations", "id"), ("table",)),
+    **dict.fromkeys(("label", "description"), ("table", "rdf")),
+    **dict.fromkeys(("languages", "graphs"), ("rdf",)),
+}
+_FORMS = {"folder": "a folder of train.tsv", "table": "tables", "rdf": "RDF"}
+
+
+def refuse_options(form: str, options: ReadOptions, shown: str) -> None:
+    """Refuse an option that is set and has no meaning for a source of this form."""
+    plain = ReadOptions()
+    for name, forms in APPLIES.items():
+        if form not in forms and getattr(options, name) != getattr(plain, name):
+            flag = "--graph" if name == "graphs" else f"--{name.replace('_', '-')}"
+            spoken = " and ".join(_FORMS[form] for form in forms)
+            raise SatkgcError(
+                f"{flag} says nothing of {_FORMS[form]}", where=shown, remedy=f"leave it out; it is for {spoken}"
             )
 
 
