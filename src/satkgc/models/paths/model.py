@@ -67,6 +67,9 @@ class PathBatch:
 class PathLayer(nn.Module):
     """One hop: aggregate what neighbours hold, and update every state by it (Corso et al., 2020)."""
 
+    gather: Aggregate = staticmethod(aggregate)
+    update_states = staticmethod(update)
+
     def __init__(self, dim: int, num_relations: int) -> None:
         super().__init__()
         self.weights = nn.Linear(dim, num_relations * dim)  # of each edge's relation, given the question's
@@ -79,15 +82,13 @@ class PathLayer(nn.Module):
         for parameter in (self.own.weight, self.own.bias, self.update.weight):
             nn.init.uniform_(parameter, -bound, bound)
 
-    def forward(
-        self, states: Tensor, queries: Tensor, heads: Tensor, graph: MessageGraph, gather: Aggregate = aggregate
-    ) -> Tensor:
+    def forward(self, states: Tensor, queries: Tensor, heads: Tensor, graph: MessageGraph) -> Tensor:
         """# states (N, B, D), queries (B, D), heads (B,) → (N, B, D)"""
         nodes, batch, dim = states.shape
         weights = self.weights(queries).view(batch, -1, dim).transpose(0, 1)  # (2R, B, D)
-        statistics = gather(states, weights.to(states.dtype), queries.to(states.dtype), heads, graph)
+        statistics = self.gather(states, weights.to(states.dtype), queries.to(states.dtype), heads, graph)
         parts = self.update(statistics.flatten(2)).view(nodes, batch, 3, dim)
-        return update(states, self.own(states), parts, graph.scale, self.norm)
+        return self.update_states(states, self.own(states), parts, graph.scale, self.norm)
 
 
 class PathModel(Model):
@@ -114,7 +115,7 @@ class PathModel(Model):
         """The same of all facts: what questions are answered from."""
         return self._message_graph("facts" if len(self.kg.inference) else "train")
 
-    def forward(self, heads: Tensor, relations: Tensor, graph: MessageGraph, gather: Aggregate = aggregate) -> Tensor:
+    def forward(self, heads: Tensor, relations: Tensor, graph: MessageGraph) -> Tensor:
         """Scores of all nodes of a graph.  # (B,), (B,) → (B, N), float32"""
         queries = self.queries(relations)  # (B, D)
         half = heads.is_cuda and torch.is_autocast_enabled("cuda")
@@ -122,7 +123,7 @@ class PathModel(Model):
         states = torch.zeros(graph.num_nodes, *queries.shape, dtype=dtype, device=heads.device)
         states = states.index_put((heads, torch.arange(len(heads), device=heads.device)), queries.to(dtype))
         for layer in self.layers:
-            states = layer(states, queries, heads, graph, gather)
+            states = layer(states, queries, heads, graph)
         with torch.autocast(heads.device.type, enabled=False):  # in half precision scores would tie
             own, question = self.hidden.weight.chunk(2, 1)
             hidden = functional.linear(states.float(), own)  # (N, B, 2D)

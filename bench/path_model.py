@@ -1,0 +1,113 @@
+"""The path model's parts of bench/structure.py: a training step against an unfused one, and how cost grows.
+
+path_step     one training step (forward, backward, optimizer) on `--graph`: fused kernels, and the same layers with
+              PyTorch's own gather and scatter_reduce at the same batch, in this process. Where the unfused step does
+              not fit the memory, its layers are computed again in the backward pass, and `unfused` says so.
+path_growth   seconds a question of synthetic graphs of 10^5 to 2·10^7 triples: the whole graph, and the
+              neighbourhood that `model.neighbourhood` names, with the share of true answers that it holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from satkgc import KnowledgeGraph
+from satkgc.models import PathConfig, PathModel
+from satkgc.models.paths.aggregate import aggregate, aggregate_plain
+from satkgc.models.paths.update import update, update_plain
+from satkgc.sampling import SamplingConfig, make_sampler
+
+
+def path_step(options: argparse.Namespace) -> dict[str, Any]:
+    """Milliseconds of a training step, fused and unfused, what they need, and the bytes that the fused one moves."""
+    kg = KnowledgeGraph.load(options.graph)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.manual_seed(0)
+    model = PathModel(kg, PathConfig(dim=options.path_dim, layers=options.path_layers)).to(device)
+    sampling = SamplingConfig(sampler="random", batch_size=options.path_batch)
+    sampler = make_sampler(kg, sampling, 0, model.needs)
+    batches = [model.collate(sampler.draw(step)) for step in range(options.path_steps + 2)]
+    figures: dict[str, Any] = {"graph": kg.name, "questions": options.path_batch, "layers": options.path_layers}
+    figures |= {"dim": options.path_dim, "device": device.type}
+    fused, peak = _time_steps(model, batches)
+    figures |= {"ms": fused, "peak_memory_gib": peak}
+    gathered = _bytes(model, options.path_batch, 2 if device.type == "cuda" else 4)
+    figures |= {"gathered_gb": gathered / 1e9, "gathered_tb_per_s": gathered / fused / 1e9}
+    if device.type == "cuda":
+        copied = _copy_rate()
+        figures |= {"copy_tb_per_s": copied, "share_of_copy_rate": gathered / fused / 1e9 / copied}
+    for layer in model.layers:
+        layer.gather, layer.update_states = aggregate_plain, update_plain
+    try:
+        unfused, peak = _time_steps(model, batches[:4])
+        how = "gather and scatter_reduce"
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        for layer in model.layers:
+            layer.forward = _again(layer.forward)
+        unfused, peak = _time_steps(model, batches[:4])
+        how = "gather and scatter_reduce, layers computed again in the backward pass"
+    figures |= {"unfused": how, "unfused_ms": unfused, "unfused_peak_memory_gib": peak, "ratio": unfused / fused}
+    for layer in model.layers:
+        layer.gather, layer.update_states = aggregate, update
+    return figures
+
+
+def _again(forward: Any) -> Any:
+    def run(*arguments: Any) -> Tensor:
+        return checkpoint(forward, *arguments, use_reentrant=False)
+
+    return run
+
+
+def _time_steps(model: PathModel, batches: list[Any]) -> tuple[float, float]:
+    """Milliseconds a step, without the first two, and the peak memory in GiB (of a GPU)."""
+    cuda = model.device.type == "cuda"
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    wait = torch.cuda.synchronize if cuda else lambda: None
+    if cuda:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    for number, batch in enumerate(batches):
+        if number == 2:
+            wait()
+            began = time.perf_counter()
+        with torch.autocast(model.device.type, torch.bfloat16, enabled=cuda):
+            loss, _ = model.loss(batch)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    wait()
+    seconds = (time.perf_counter() - began) / (len(batches) - 2)
+    return 1e3 * seconds, torch.cuda.max_memory_allocated() / 2**30 if cuda else 0.0
+
+
+def _bytes(model: PathModel, batch: int, size: int) -> int:
+    """What the kernels of all layers read and write in a step, each row of a gather counted."""
+    graph, layers = model.training_graph, len(model.layers)
+    edges, nodes = len(graph.source), graph.num_nodes
+    place = graph.place_dtype.itemsize
+    forward = edges * 2 * size + nodes * (4 * size + 2 * place)
+    backward = 2 * edges * (3 * size + 2 * place) + nodes * 6 * size
+    update = nodes * (6 * size + 8 * size)
+    return layers * batch * model.config.dim * (forward + backward + update)
+
+
+def _copy_rate() -> float:
+    """TB/s of copying 4 GiB on the GPU, read and written."""
+    source = torch.empty(2**30, dtype=torch.float32, device="cuda")
+    target = torch.empty_like(source)
+    for _ in range(3):
+        target.copy_(source)
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(10):
+        target.copy_(source)
+    torch.cuda.synchronize()
+    return 2 * 10 * source.numel() * 4 / (time.perf_counter() - began) / 1e12
