@@ -11,14 +11,16 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from satkgc.serving.connections import Connection
+
 CLIENT = httpx.Client(timeout=30)  # one for all: each new one reads the system's certificates again
 
 
 @contextmanager
-def running(app: FastAPI, ready: bool = True, drain: int = 5) -> Iterator[str]:
+def running(app: FastAPI, ready: bool = True, drain: int = 5, http: type = Connection) -> Iterator[str]:
     """Serve an application; gives its address, waits until it is ready where asked, and stops it at the end."""
     config = uvicorn.Config(
-        app, "127.0.0.1", 0, log_level="error", timeout_keep_alive=75, timeout_graceful_shutdown=drain
+        app, "127.0.0.1", 0, log_level="error", timeout_keep_alive=75, timeout_graceful_shutdown=drain, http=http
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -11,7 +11,7 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from satkgc.serving.metrics import ServiceMetrics
-from satkgc.serving.settings import LOOPBACK, MAX_BODY, ServiceSettings
+from satkgc.serving.settings import BODY_SECONDS, FREE_BODY, LOOPBACK, MAX_BODIES, MAX_BODY, ServiceSettings
 
 _log = logging.getLogger("uvicorn.error")  # its lines are the ones that are seen
 _HEADERS = [
@@ -29,11 +29,19 @@ _HEADERS = [
 ]
 
 
+class _Refused(Exception):
+    """A body that is not taken: status and message."""
+
+
+_TOO_LARGE = _Refused(413, f"the body is larger than {MAX_BODY} bytes")
+
+
 class Gate:
     """ASGI middleware: host, token, size, headers, and the count of requests."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
+        self._held = 0  # bytes of bodies, of all requests
         self._names = LOOPBACK | {name.lower() for name in settings.allow_hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,7 +49,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 0
+        start, status, body = time.perf_counter(), 0, bytearray()
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -56,10 +64,11 @@ class Gate:
             headers = dict(scope["headers"])
             if refusal := self._refusal(scope["path"], headers):
                 await _error(send_with_headers, *refusal)
-            elif (body := await _body(headers, receive)) is None:
-                await _error(send_with_headers, 413, f"the body is larger than {MAX_BODY} bytes")
             else:
-                await self._app(scope, _replay(body, receive), send_with_headers)
+                await self._fill(body, headers, receive)
+                await self._app(scope, _replay(bytes(body), receive), send_with_headers)
+        except _Refused as refused:
+            await _error(send_with_headers, *refused.args)
         except asyncio.CancelledError:
             # The service is stopping, and what still runs after the time to finish is cancelled.
             if not status:
@@ -70,9 +79,30 @@ class Gate:
             _log.exception("error while answering %s", scope["path"])
             await _error(send_with_headers, 500, "internal error")
         finally:
+            self._held -= _counted(body)
             # The route's template, not the path: ids in paths would make a label of every one.
             route = getattr(scope.get("route"), "path", None) or "other"
             self._metrics.request(scope["method"], route, status or 500, time.perf_counter() - start)
+
+    async def _fill(self, body: bytearray, headers: dict[bytes, bytes], receive: Receive) -> None:
+        """Take in the whole body, of a size, in a time and beside the others' that are bearable."""
+        length = headers.get(b"content-length", b"0")
+        if len(length) > 15 or (length.isdigit() and int(length) > MAX_BODY):
+            raise _TOO_LARGE
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while (message := await receive())["type"] == "http.request":
+                    before = _counted(body)
+                    body += message.get("body", b"")
+                    self._held += _counted(body) - before
+                    if len(body) > MAX_BODY:
+                        raise _TOO_LARGE
+                    if self._held > MAX_BODIES:
+                        raise _Refused(503, "too many large requests at once; ask again in a moment")
+                    if not message.get("more_body", False):
+                        return
+        except TimeoutError:
+            raise _Refused(408, f"the body took longer than {BODY_SECONDS:.0f} s") from None
 
     def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         token = self._settings.token
@@ -88,21 +118,8 @@ class Gate:
         return None
 
 
-async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-    """The whole body, or None when it is too large, whatever its Content-Length says."""
-    length = headers.get(b"content-length", b"0")
-    if len(length) > 15 or (length.isdigit() and int(length) > MAX_BODY):
-        return None
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return bytes(body)
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY:
-            return None
-        if not message.get("more_body", False):
-            return bytes(body)
+def _counted(body: bytearray) -> int:
+    return max(0, len(body) - FREE_BODY)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -123,6 +140,8 @@ async def _error(send: Send, status: int, message: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if status == 408:
+        headers.append((b"connection", b"close"))
     if status == 503:
         headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

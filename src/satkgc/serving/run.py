@@ -20,6 +20,7 @@ from rich.console import Console
 
 from satkgc.errors import SatkgcError
 from satkgc.serving.app import create_app
+from satkgc.serving.connections import connection_class
 from satkgc.serving.settings import LOOPBACK, ServiceSettings
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_pa
         log_level="warning",
         access_log=settings.access_log,
         server_header=False,
+        http=connection_class(),
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=DRAIN,
     )

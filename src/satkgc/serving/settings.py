@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 from satkgc.errors import SatkgcError
 
 MAX_BODY = 1 << 20  # bytes of a request's body
+MAX_BODIES = 64 << 20  # bytes of the bodies of all requests together, without the first FREE_BODY of each
+FREE_BODY = 16 << 10  # bytes: every question fits, and gets in whatever else is sent
+BODY_SECONDS = 60.0  # for a body to arrive
+HEADER_SECONDS = 20.0  # for a request's head to arrive, from the connection or its first byte on
+WRITE_SECONDS = 60.0  # without a client's reading any of its answer
+MAX_CONNECTIONS = 1_000  # open at once
+SPARE_FILES = 128  # file descriptors that are left to everything else
 MAX_K = 100  # answers to one question; the completer allows 1000, but a batch of 256 would be tens of megabytes
 MAX_QUESTIONS = 256  # questions in one batch
 MAX_ID = 2_000  # characters of an id: URLs are long
