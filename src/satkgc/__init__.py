@@ -9,10 +9,10 @@ from satkgc.kg import KnowledgeGraph
 from satkgc.version import __version__
 
 if TYPE_CHECKING:
-    from satkgc.api import Run, evaluate, train
+    from satkgc.api import Run, evaluate, fuse, train
     from satkgc.completion import Completer
 
-__all__ = ["Completer", "KnowledgeGraph", "Run", "SatkgcError", "__version__", "evaluate", "train"]
+__all__ = ["Completer", "KnowledgeGraph", "Run", "SatkgcError", "__version__", "evaluate", "fuse", "train"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
         from satkgc.completion import Completer
 
         return Completer
-    if name in ("Run", "evaluate", "train"):
+    if name in ("Run", "evaluate", "fuse", "train"):
         from satkgc import api
 
         return getattr(api, name)

@@ -19,6 +19,7 @@ from satkgc.training import (
     MakeSampler,
     RunFolder,
 )
+from satkgc.training import fuse_or_stop as fuse_runs
 from satkgc.training import train_or_stop as train_model
 
 
@@ -66,10 +67,7 @@ def train(
         custom=Custom(sampler, loss),
         callbacks=callbacks,
     )
-    if stopped == "SIGINT":
-        raise KeyboardInterrupt
-    if stopped in ("SIGTERM", "SIGHUP"):
-        raise SystemExit(EXIT_CODES[stopped])
+    _end_as(stopped)
     return run
 
 
@@ -80,6 +78,42 @@ def train_or_stop(kg: KnowledgeGraph | str | Path, *args: Any, **options: Any) -
     if stopped is None and os.environ.get("RANK", "0") == "0":
         run.completer(run.config.training.device)
     return run, stopped
+
+
+def fuse(
+    runs: Sequence[str | os.PathLike[str]],
+    out: str | Path,
+    *,
+    held_back: float = 0.0,
+    device: str = "auto",
+    resume: bool = False,
+) -> Run:
+    """Mix finished runs on one graph into a new run, which holds a copy of each: see docs/fusion.md.
+
+    The weights are fitted on the validation triples; a share of these may be `held_back` from the fit, to measure it.
+    """
+    run, stopped = fuse_or_stop(runs, out, held_back=held_back, device=device, resume=resume)
+    _end_as(stopped)
+    return run
+
+
+def fuse_or_stop(
+    runs: Sequence[str | os.PathLike[str]], out: str | Path, *, device: str = "auto", **options: Any
+) -> tuple[Run, str | None]:
+    """As `fuse`, but returns why it stopped early, if it did, instead of ending the program."""
+    folder, stopped = fuse_runs(runs, out, device=device, **options)
+    run = Run(folder.folder, folder.config, folder.about)
+    if stopped is None:
+        run.completer(device)
+    return run, stopped
+
+
+def _end_as(stopped: str | None) -> None:
+    """End the program as the signal that stopped a run would have."""
+    if stopped == "SIGINT":
+        raise KeyboardInterrupt
+    if stopped in ("SIGTERM", "SIGHUP"):
+        raise SystemExit(EXIT_CODES[stopped])
 
 
 def evaluate(

@@ -73,6 +73,11 @@ def names_of(kind: type[Settings], prefix: str = "", tree: Mapping[str, Any] = E
     for name, field in kind.model_fields.items():
         tables = _tables(kind, name)
         values = values if isinstance(values := tree.get(name), Mapping) else EMPTY
+        if (each := _table_of_each(kind, name)) is not None:
+            for key, own in values.items():
+                own = own if isinstance(own, Mapping) else EMPTY
+                names |= names_of(each.variant(own), f"{prefix}{name}.{key}.", own)
+            continue
         for table in tables:
             names |= names_of(table.variant(values), f"{prefix}{name}.", values)
         if not tables:
@@ -182,6 +187,15 @@ def _tables(kind: type[Settings], field: str) -> list[type[Settings]]:
     """The settings classes that a field may hold."""
     options = _options(kind.model_fields[field].annotation)
     return [option for option in options if isinstance(option, type) and issubclass(option, Settings)]
+
+
+def _table_of_each(kind: type[Settings], field: str) -> type[Settings] | None:
+    """The settings class of a field that is a table of tables by name."""
+    annotation = kind.model_fields[field].annotation
+    if get_origin(annotation) is not dict:
+        return None
+    value = get_args(annotation)[1]
+    return value if isinstance(value, type) and issubclass(value, Settings) else None
 
 
 def _read(text: str, annotation: Any) -> Any:

@@ -15,6 +15,7 @@ from satkgc.cli import (
     complete,
     evaluate,
     export,
+    fuse,
     kg,
     propose,
     reproduce,
@@ -33,7 +34,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for module in (kg, sample, train, evaluate, compare, complete, propose, serve, export, verify, analyse, reproduce):
+for module in (
+    kg,
+    sample,
+    train,
+    fuse,
+    evaluate,
+    compare,
+    complete,
+    propose,
+    serve,
+    export,
+    verify,
+    analyse,
+    reproduce,
+):
     module.register(app)
 
 

@@ -15,7 +15,8 @@ KG is a name from `satkgc kg list`, a folder, a table of triples or an RDF file.
 
 [bold]Recipes[/bold]: satkgc (the paper), satkgc-authors (the authors' program), simkgc; satkgc-adjusted and
 simkgc-adjusted (with our changes), neighbours (texts that name neighbours by relation); wo-saam, wo-pcl-fmt, wo-fmt,
-wo-pcl (ablations), rwr, brwr-p, mcmc, mixed (other samplers); complex (embeddings, no text); or a TOML file of your
+wo-pcl (ablations), rwr, brwr-p, mcmc, mixed (other samplers); complex (embeddings, no text); fused (text and
+embeddings as one); or a TOML file of your
 own that `extends` one.
 A recipe may have settings for a well-known graph; your own file overrides them, and --set overrides everything.
 
@@ -83,11 +84,13 @@ def train(
 def _show(kg: str, recipe: str | None, overrides: dict[str, object], plain: bool) -> None:
     from satkgc.kg import KnowledgeGraph
     from satkgc.settings import flatten
-    from satkgc.training import DEFAULT_RECIPE, make_config
+    from satkgc.training import DEFAULT_RECIPE, OF_FUSED, make_config
 
     graph = KnowledgeGraph.load(kg)
     benchmark, triples = (None, None) if plain else (graph.benchmark, len(graph.train))
     config = make_config(recipe or DEFAULT_RECIPE, benchmark=benchmark, triples=triples, overrides=overrides)
     for name, value in flatten(config.model_dump()).items():
-        print(f"{name} = {'none' if value is None else value}")
-    print(f"# {config.total_steps(len(graph.train)):,} steps on {graph!r}")
+        if not config.experts or name in OF_FUSED or not name.startswith(("training.", "sampling.")):
+            print(f"{name} = {'none' if value is None else value}")
+    for title, part in {f" of {name}": part for name, part in config.experts.items()}.items() or [("", config)]:
+        print(f"# {part.total_steps(len(graph.train)):,} steps{title} on {graph!r}")

@@ -1,6 +1,7 @@
 """Models that score answers: the interface, the registry, and one folder or file a kind."""
 
 from satkgc.models.embeddings import INTERACTIONS, EmbeddingConfig, EmbeddingModel
+from satkgc.models.fused import FusedConfig, FusedModel, Mixture, fill
 from satkgc.models.model import (
     Fact,
     Metrics,
@@ -35,8 +36,11 @@ __all__ = [
     "EmbeddingModel",
     "EncoderConfig",
     "Fact",
+    "FusedConfig",
+    "FusedModel",
     "LossConfig",
     "Metrics",
+    "Mixture",
     "Model",
     "ModelConfig",
     "NewEntityText",
@@ -49,6 +53,7 @@ __all__ = [
     "TextModelConfig",
     "Towers",
     "VectorModel",
+    "fill",
     "load_tokenizer",
     "pool_padded",
     "quiet",

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from satkgc.arrays import Float32, Int32
+from satkgc.arrays import Bool, Float32, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.processes import Processes
@@ -124,7 +124,7 @@ class Model(nn.Module, ABC):
 
     Config: ClassVar[type[ModelConfig]]
     needs: Needs = Needs()  # what batches must carry besides ids
-    reads_text: ClassVar[bool] = False  # whether it can be asked about a NewEntityText
+    reads_text: bool = False  # whether it can be asked about a NewEntityText
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__()
@@ -147,6 +147,17 @@ class Model(nn.Module, ABC):
 
         For questions that people ask; evaluation asks them all.
         """
+
+    def knows_questions(self, questions: Questions) -> Bool:
+        """Of which questions it has something to say; a mixture leaves it out of the others.  # (Q,)
+
+        By default those about the graph's entities, and about new ones if it reads texts.
+        """
+        return (questions.entities < self.kg.num_entities) | self.reads_text
+
+    def knows_entities(self) -> Bool:
+        """Of which of the graph's entities, as answers, it has something to say.  # (E,)"""
+        return np.ones(self.kg.num_entities, bool)
 
     def collate(self, batch: Batch) -> Any:
         """What `loss` takes of a sampler's batch. It runs ahead on other threads and must not change the model."""

@@ -2,14 +2,16 @@
 
 from satkgc.training.config import Config, TrainingConfig
 from satkgc.training.custom import Custom, MakeLoss, MakeSampler
+from satkgc.training.fuse import fuse_or_stop
 from satkgc.training.loop import Callback
-from satkgc.training.recipes import make_config, recipe_names
+from satkgc.training.recipes import OF_FUSED, make_config, recipe_names
 from satkgc.training.run_folder import RunFolder
 from satkgc.training.trainer import DEFAULT_RECIPE, EXIT_CODES, train_or_stop
 
 __all__ = [
     "DEFAULT_RECIPE",
     "EXIT_CODES",
+    "OF_FUSED",
     "Callback",
     "Config",
     "Custom",
@@ -17,6 +19,7 @@ __all__ = [
     "MakeSampler",
     "RunFolder",
     "TrainingConfig",
+    "fuse_or_stop",
     "make_config",
     "recipe_names",
     "train_or_stop",

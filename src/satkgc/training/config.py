@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from satkgc.evaluation import EvaluationConfig
 from satkgc.models import ModelConfig, TextModelConfig
@@ -110,6 +111,25 @@ class Config(Settings):
     sampling: SamplingConfig = SamplingConfig()
     training: TrainingConfig = TrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    experts: dict[str, Config] = Field(default_factory=dict)
+    """Of a fused model: the settings of each run that it is made of, by the name it has in the run folder."""
+
+    @field_validator("experts")
+    @classmethod
+    def _named(cls, experts: dict[str, Config]) -> dict[str, Config]:
+        for name, config in experts.items():
+            if not re.fullmatch(r"[\w-]+", name):
+                raise ValueError(f"{name!r} is no name of an expert: use letters, digits, - and _")
+            if config.experts:
+                raise ValueError(f"the expert {name} is a fused model itself: name its experts instead")
+        return experts
+
+    @model_validator(mode="after")
+    def _fused_has_experts(self) -> Config:
+        if bool(self.experts) != (self.model.kind == "fused"):
+            what = "model.kind is fused and there are no experts" if not self.experts else "experts without a mixture"
+            raise ValueError(f'{what}; set model.kind to "fused" and name recipes under [experts.NAME]')
+        return self
 
     @field_validator("model", mode="before")
     @classmethod

@@ -22,12 +22,14 @@ EVERY = 60.0  # seconds between two lines where there is no bar
 class Display:
     """A progress bar on stderr where that is a terminal, lines elsewhere; silent on all ranks but the first."""
 
-    def __init__(self, first: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, first: bool = True, title: str = "training", clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.first = first
         self.clock = clock
         self.console = Console(file=sys.stderr, highlight=False)
         columns = [
-            TextColumn("training"),
+            TextColumn(title),
             BarColumn(bar_width=16),
             MofNCompleteColumn(),
             TimeElapsedColumn(),

@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -18,12 +18,15 @@ from typing import Any
 
 from satkgc.errors import SatkgcError
 from satkgc.sampling import SamplingConfig
-from satkgc.settings import Tree, build, merge, parse
+from satkgc.settings import Tree, build, flatten, merge, parse
 from satkgc.training.config import ALIASES, Config
 
 FOLDER = Path(__file__).parent / "recipes"
 SMALL = 20_000  # training triples; fewer are a small graph
 LEAST_STEPS = 150  # that it takes to train one, however small
+# Settings of a fused run: those that each of its experts gets, and those of its own.
+SHARED = frozenset(f"training.{name}" for name in ("seed", "device", "workers", "checkpoint_minutes", "precision"))
+OF_FUSED = SHARED | {"training.max_minutes"}
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ def make_config(
     `overrides` go by dotted name, `{"model.loss.margin": 0.05}`; text is read by the type of its setting. In each layer
     `training.epochs` stands before the `training.steps` of those below. `benchmark` is `kg.benchmark`; without one, and
     with `triples`, the size of the training graph, a small graph gets the recipe's settings for small graphs.
+
+    A fused recipe names the recipes of its experts, `[experts.text] recipe = "neighbours"`; what else stands there, and
+    overrides such as `experts.text.training.epochs`, is laid over that recipe.
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
     chain = _chain(recipe)
@@ -66,12 +72,50 @@ def make_config(
     applied, laid = _graph_settings(chain, tree, benchmark, triples, overrides)
     if applied is not None:
         tree = merge(_over(_over(tree, laid), _user_tree(chain)), {"applied": applied})
+    if "experts" in tree:
+        tree, overrides = _with_experts(tree, overrides, benchmark, triples)
     return build(Config, _over(tree, parse(Config, overrides, ALIASES, tree)), aliases=ALIASES)
+
+
+def share_with_experts(overrides: Mapping[str, Any], experts: Iterable[str]) -> dict[str, Any]:
+    """Overrides of a fused run: what is said of the whole holds for each expert, unless more is said of that one."""
+    shared = {name: value for name, value in overrides.items() if name in SHARED}
+    for name in overrides:
+        if name.startswith(("training.", "sampling.")) and name not in OF_FUSED:
+            remedy = f"say of which: experts.{next(iter(experts), 'NAME')}.{name}"
+            raise SatkgcError(f"{name} is a setting of the experts of a fused run", remedy=remedy)
+    handed = {f"experts.{expert}.{name}": value for expert in experts for name, value in shared.items()}
+    return {**handed, **overrides}
 
 
 def user_settings(recipe: str) -> Tree:
     """What the files of a recipe say that do not come with the package."""
     return _user_tree(_chain(recipe))
+
+
+def _with_experts(
+    tree: Tree, overrides: Mapping[str, Any], benchmark: str | None, triples: int | None
+) -> tuple[Tree, dict[str, Any]]:
+    """The tree with all settings of each expert, and the overrides that are left."""
+    entries = {name: dict(entry) for name, entry in tree["experts"].items()}
+    for name, value in overrides.items():
+        if name.startswith("experts.") and name.endswith(".recipe") and name.count(".") == 2:
+            entries.setdefault(name.split(".")[1], {})["recipe"] = value
+    entries = {name: entry for name, entry in entries.items() if str(entry.get("recipe")).lower() != "none"}
+    overrides, experts = share_with_experts(overrides, entries), dict[str, Tree]()
+    for name, entry in entries.items():
+        start = f"experts.{name}."
+        own = {n.removeprefix(start): value for n, value in overrides.items() if n.startswith(start)}
+        own = {n: value for n, value in {**flatten(entry), **own}.items() if n not in ("recipe", "model.kind")}
+        config = make_config(entry["recipe"], benchmark=benchmark, triples=triples, overrides=own)
+        experts[name] = config.model_dump()
+    unknown = [n for n in overrides if n.startswith("experts.") and n.split(".")[1] not in tree["experts"] | entries]
+    if unknown:
+        remedy = f"there are {', '.join(entries)}; experts.NAME.recipe=RECIPE adds one"
+        raise SatkgcError(f"unknown setting {unknown[0]}: there is no such expert", remedy=remedy)
+    evaluation: Tree = next((expert["evaluation"] for expert in experts.values()), {})
+    tree = {**merge({"evaluation": evaluation}, tree), "experts": experts}
+    return tree, {name: value for name, value in overrides.items() if not name.startswith("experts.")}
 
 
 def _user_tree(chain: list[_Recipe]) -> Tree:
@@ -129,14 +173,22 @@ def _chain(name: str) -> list[_Recipe]:
     kind: Tree = {}  # of model, as the recipes below have it
     for path, tree in reversed(files):
         graphs = tree.pop("graph", {})
+        kind = merge(kind, _expert_kinds(tree))
         # Each is built alone, so that a mistake is told with the file that has it.
         config = build(Config, merge(kind, tree), where=path, aliases=ALIASES)
-        kind = {"model": {"kind": config.model.kind}}
+        kind = {**kind, "model": {"kind": config.model.kind}}
         for part in graphs.values():
             build(Config, merge(kind, part), where=path, aliases=ALIASES)
         graphs = {graph.lower(): part for graph, part in graphs.items()}
         chain.insert(0, _Recipe(path, merge(kind, tree), graphs, config.model.kind))
     return chain
+
+
+def _expert_kinds(tree: Tree) -> Tree:
+    """Which kind of model each expert of a fused recipe is: by the recipe that it names."""
+    named = {name: entry["recipe"] for name, entry in tree.get("experts", {}).items() if "recipe" in entry}
+    experts = {name: {"model": {"kind": _chain(recipe)[0].kind}} for name, recipe in named.items()}
+    return {"experts": experts} if experts else {}
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:

@@ -76,7 +76,8 @@ class RunFolder:
     ) -> Self:
         """Start a run folder: the graph first, config.json last, so that a folder with one has the other."""
         folder.mkdir(parents=True, exist_ok=True)
-        kg.save(folder / "graph", overwrite=True)
+        if kg.path is None or kg.path.resolve() != _graph_of_whole(folder).resolve():
+            kg.save(folder / "graph", overwrite=True)
         about = {
             "format": FORMAT,
             "version": __version__,
@@ -93,13 +94,14 @@ class RunFolder:
     def began(self) -> bool:
         """Whether it has got anywhere."""
         log, steps = self.folder / "log.jsonl", (self.folder / "checkpoints").glob("step-*")
-        return (self.folder / "model").exists() or any(steps) or (log.exists() and log.stat().st_size > 0)
+        own = (self.folder / "model").exists() or any(steps) or (log.exists() and log.stat().st_size > 0)
+        return own or any(expert.began for expert in self.experts.values())
 
     def discard(self) -> None:
         """Take back what `create` wrote, and the folder if nothing else is in it."""
         for name in ("config.json", "log.jsonl", ".lock"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("graph", "checkpoints", "tensorboard"):
+        for name in ("graph", "checkpoints", "tensorboard", "experts"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()
@@ -111,18 +113,31 @@ class RunFolder:
 
     @cached_property
     def kg(self) -> KnowledgeGraph:
-        """The graph it was trained on."""
-        return KnowledgeGraph.load(self.folder / "graph")
+        """The graph it was trained on; an expert of a fused run has that of the whole."""
+        own = self.folder / "graph"
+        return KnowledgeGraph.load(own if own.exists() else _graph_of_whole(self.folder))
+
+    @property
+    def experts(self) -> dict[str, RunFolder]:
+        """The runs that a fused run is made of, those that are there; none of any other."""
+        folders = {name: self.folder / "experts" / name for name in self.config.experts}
+        return {name: RunFolder.load(path) for name, path in folders.items() if (path / "config.json").exists()}
 
     def model(self, device: str = "auto", **options: Any) -> Model:
         """The trained model; `options` are those of its `load`, such as texts that were tokenised before."""
+        if self.config.experts and "experts" not in options:
+            options["experts"] = {name: run.model_on(self.kg, device) for name, run in self.experts.items()}
+        return self.model_on(self.kg, device, **options)
+
+    def model_on(self, kg: KnowledgeGraph, device: str = "auto", **options: Any) -> Model:
+        """The trained model over its graph where that is open already: the experts of a fused run share one."""
         folder = self.folder / "model"
         if not folder.is_dir():
             raise SatkgcError("this run has no model yet", where=self.folder, remedy="finish it with --resume")
         if (folder / MANIFEST).exists():  # earlier versions wrote none
             check_folder(folder, remedy="copy the run again, or train it anew")
         kind = MODELS[self.config.model.kind]
-        return kind.load(folder, self.kg, self.config.model, find_device(device), **options)
+        return kind.load(folder, kg, self.config.model, find_device(device), **options)
 
     def evaluate(
         self,
@@ -171,6 +186,28 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+
+def _graph_of_whole(expert: Path) -> Path:
+    """Where the graph lies of the fused run whose expert a folder would be: RUN/graph for RUN/experts/NAME."""
+    return expert.absolute().parent.parent / "graph"
+
+
+def write_json(file: Path, content: Any) -> None:
+    """Write a JSON file, all or nothing."""
+    with files.atomic_write(file) as part:
+        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def replace_folder(new: Path, old: Path) -> None:
+    """Put a new folder in the place of an old one; a kill in between leaves one of them under its name or the next."""
+    aside = old.with_name(f".{old.name}.old")
+    shutil.rmtree(aside, ignore_errors=True)
+    if old.exists():
+        os.replace(old, aside)
+    os.replace(new, old)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _commit() -> str | None:

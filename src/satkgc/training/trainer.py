@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,10 +24,11 @@ from satkgc.training.config import ALIASES, EXECUTION, Config
 from satkgc.training.custom import Custom
 from satkgc.training.display import Display
 from satkgc.training.finish import finish, keep_model
+from satkgc.training.fused_run import fit_or_stop
 from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Callback, Parts, run_loop
-from satkgc.training.recipes import make_config, recipe_names, user_settings
+from satkgc.training.recipes import make_config, recipe_names, share_with_experts, user_settings
 from satkgc.training.run_folder import FORMAT, RunFolder, exclusive
 from satkgc.training.state import State
 from satkgc.training.validation import Validation
@@ -37,7 +39,7 @@ Source = KnowledgeGraph | str | Path
 # What comes to lie in a run folder.
 WRITTEN = {
     "graph", "log.jsonl", "checkpoints", "model", "README.md", "metrics.json", "curves.png", "index",
-    "calibration.json", "reliability.png", "tensorboard",
+    "calibration.json", "reliability.png", "tensorboard", "experts",
 }  # fmt: skip
 EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
 
@@ -53,8 +55,10 @@ def train_or_stop(
     resume: bool = False,
     custom: Custom | None = None,
     callbacks: Sequence[Callback] = (),
+    title: str = "training",
 ) -> tuple[RunFolder, str | None]:
-    """Train a model; its run, and why it stopped early if it did. The arguments are those of `satkgc.train`."""
+    """Train a model; its run, and why it stopped early if it did. The arguments are those of `satkgc.train`, and the
+    title of the progress bar."""
     custom = custom or Custom()
     names = custom.names()
     if config is not None and recipe is not None:
@@ -65,10 +69,10 @@ def train_or_stop(
         kg = KnowledgeGraph.load(kg)  # its name makes the folder's
     chosen = config.recipe if config is not None else recipe or DEFAULT_RECIPE
     folder = Path(out or f"runs/{kg.name}-{Path(chosen).stem}")  # type: ignore[union-attr]
-    old = _begun(folder)
+    old = begun(folder)
     if old is not None:
         if not resume:
-            raise _taken(folder)
+            raise taken(folder)
         if old.about["format"] != FORMAT and not old.finished:
             what = f"this run was begun by satkgc {old.about.get('version')}"
             raise SatkgcError(what, where=folder, remedy="finish it with that version, or choose another --out")
@@ -76,7 +80,7 @@ def train_or_stop(
         custom.refuse_others(old)
         config, changed = _resumed_config(old, recipe, config, overrides or {})
     else:
-        _refuse_foreign(folder)
+        refuse_foreign(folder)
         kg = kg if isinstance(kg, KnowledgeGraph) else KnowledgeGraph.load(kg)
         benchmark, triples = (kg.benchmark, len(kg.train)) if graph_settings else (None, None)
         if config is None:
@@ -85,13 +89,13 @@ def train_or_stop(
             config = _overridden(config, overrides)
         changed = []
     processes = Processes.join(config.training.device)
-    display = Display(processes.first)
+    display = Display(processes.first, title)
     with exclusive(folder) if processes.first else nullcontext():
         if processes.first:
             if old is None:
                 assert isinstance(kg, KnowledgeGraph)
-                if _begun(folder) is not None:  # by another process, before this one had the folder to itself
-                    raise _taken(folder)
+                if begun(folder) is not None:  # by another process, before this one had the folder to itself
+                    raise taken(folder)
                 ours = not (folder / "graph").exists()
                 RunFolder.create(folder, config, kg, source, names)
             elif changed:
@@ -106,6 +110,8 @@ def train_or_stop(
             return run, None
         try:
             with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
+                if config.experts:
+                    return run, _train_experts(run, custom, processes, display, callbacks)
                 return run, _train(run, custom, processes, display, callbacks)
         except (OSError, SafetensorError) as error:
             if not is_full(error):
@@ -116,24 +122,24 @@ def train_or_stop(
                 run.discard()  # it failed before anything was learnt
 
 
-def _begun(folder: Path) -> RunFolder | None:
+def begun(folder: Path) -> RunFolder | None:
     """The run that a folder holds; a start that was killed left nothing to go on with, and is none."""
     run = RunFolder.load(folder) if (folder / "config.json").exists() else None
     return run if run is not None and run.began else None
 
 
-def _refuse_foreign(folder: Path) -> None:
+def refuse_foreign(folder: Path) -> None:
     """Files of somebody else's are not written over; what a start that was killed has left is ours."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if is_graph_folder(folder):
         raise SatkgcError("this folder holds a graph", where=folder, remedy="choose another --out")
-    ours = {"graph"} if ".lock" in names else set()  # the lock is the first that a start writes
+    ours = {"graph", "experts"} if ".lock" in names else set()  # the lock is the first that a start writes
     foreign = sorted(names & WRITTEN - ours)
     if foreign and "config.json" not in names:
         raise SatkgcError(f"this folder holds no run, but a {foreign[0]}", where=folder, remedy="choose another --out")
 
 
-def _taken(folder: Path) -> SatkgcError:
+def taken(folder: Path) -> SatkgcError:
     remedy = "go on with --resume, or resume=True, or choose another --out"
     return SatkgcError("there is a run here already", where=folder, remedy=remedy)
 
@@ -186,6 +192,30 @@ def _train(
     return stopped
 
 
+def _train_experts(
+    run: RunFolder, custom: Custom, processes: Processes, display: Display, callbacks: Sequence[Callback]
+) -> str | None:
+    """The experts of a fused run one after the other, each a run of its own, then the mixture."""
+    if names := custom.names():
+        remedy = "train that expert by itself, then `satkgc fuse`"
+        raise SatkgcError(f"a {next(iter(names))} of one's own for a fused run", remedy=remedy)
+    began, limit = time.monotonic(), run.config.training.max_minutes
+    for place, (name, config) in enumerate(run.config.experts.items(), 1):
+        title = f"expert {place} of {len(run.config.experts)}: {name}"
+        display.say(title)
+        if limit is not None:
+            left = max(limit - (time.monotonic() - began) / 60, 1e-9)
+            left = min(left, config.training.max_minutes or left)
+            config = config.replace(training=config.training.replace(max_minutes=left))
+        out = run.folder / "experts" / name
+        _, stopped = train_or_stop(run.kg, out=out, config=config, resume=True, callbacks=callbacks, title=title)
+        if stopped is not None:
+            return stopped
+    stopped = fit_or_stop(run, processes.device, display) if processes.first else None
+    processes.any(False)  # nobody leaves before the files are written
+    return stopped
+
+
 def _finish(run: RunFolder, parts: Parts) -> str | None:
     """Measure and describe what was trained; returns what interrupted it, if anything did."""
     if parts.context.processes.world > 1:  # the others wait for this one, and a signal ends them all
@@ -225,12 +255,14 @@ def _resumed_config(
         benchmark = None if old.config.applied == "small" else old.config.applied
         now = make_config(recipe, benchmark=benchmark, triples=len(old.kg.train))
         written = {name: value for name, value in flatten(now.model_dump()).items() if name in own}
+    if old.config.experts:
+        overrides = share_with_experts(overrides, old.config.experts)
     new = _overridden(_overridden(config or old.config, written), overrides)
     after, changed = flatten(new.model_dump()), []
     for name, value in before.items():
         if name in after and after[name] == value:
             continue
-        if name not in EXECUTION | old.config.model.execution:
+        if not _is_execution(name, old.config):
             value_now = f"is {after[name]} now" if name in after else "is not set now"
             raise SatkgcError(
                 f"{name} was {value} when this run was started, and {value_now}",
@@ -241,17 +273,30 @@ def _resumed_config(
     return new, changed
 
 
+def _is_execution(name: str, config: Config) -> bool:
+    """Whether a setting may change when a run is resumed."""
+    if name.startswith("experts."):
+        _, expert, name = name.split(".", 2)
+        config = config.experts[expert]
+    return name in EXECUTION | config.model.execution
+
+
 def _refuse_other_graph(kg: Source, source: str, old: RunFolder) -> None:
     """A run goes on with its own copy of the graph; one that was given must be the same."""
     if not isinstance(kg, KnowledgeGraph):
         if source == old.about.get("source"):
             return  # not opened again: the copy is all that is needed
         kg = KnowledgeGraph.load(kg)
-    same = all(
-        getattr(new, part).equals(getattr(before, part))
-        for new, before in ((kg.entities, old.kg.entities), (kg.relations, old.kg.relations))
-        for part in ("ids", "names", "descriptions")
-    )
-    if not same or any(kg.split(s).tobytes() != old.kg.split(s).tobytes() for s in SPLITS):
+    if not same_graph(kg, old.kg):
         what = f"this run was started on another graph than {source}, or with other texts"
         raise SatkgcError(what, where=old.folder, remedy="choose another --out, or out=")
+
+
+def same_graph(one: KnowledgeGraph, other: KnowledgeGraph) -> bool:
+    """Whether two graphs have the same entities, relations, texts and triples, in the same order."""
+    same = all(
+        getattr(a, part).equals(getattr(b, part))
+        for a, b in ((one.entities, other.entities), (one.relations, other.relations))
+        for part in ("ids", "names", "descriptions")
+    )
+    return same and all(one.split(s).tobytes() == other.split(s).tobytes() for s in SPLITS)

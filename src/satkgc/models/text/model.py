@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ class TextModel(VectorModel):
     entities that the graph never had."""
 
     Config = TextModelConfig
-    reads_text: ClassVar[bool] = True
+    reads_text = True
 
     def __init__(
         self,

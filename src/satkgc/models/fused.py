@@ -1,0 +1,282 @@
+"""A mixture of trained models: each one's log-softmax over the entities, times a weight for the relation and direction.
+
+The score of an entity e as an answer to a question q with the directed relation r is
+
+    log-softmax over e of  Σ_i w_i(r) · x_i(q, e),    x_i(q, ·) = log-softmax of  scale_i · (expert i's scores).
+
+Both softmaxes run over all entities of the graph, whichever are asked for: scores of candidates are columns of all
+scores. Where expert i has nothing to say, its x_i is the mean of the others' there: it has no weight of its own, and
+the others share what it had in equal parts. So the score stays linear in the weights, and their fit convex.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from satkgc.arrays import Bool, Float64, Int32
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.models.model import Metrics, Model, ModelConfig, Questions, VectorModel
+from satkgc.settings import Settings
+
+QUESTIONS = 64  # scored at a time, at most
+SCORES = 1 << 24  # of one expert that are held at once, at most
+FILE, VECTORS = "fusion.json", "vectors.safetensors"
+
+
+class FusedConfig(ModelConfig):
+    """Settings of the mixture; its experts have their own, under `experts`."""
+
+    kind: Literal["fused"] = "fused"
+    held_back: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the validation triples that the fit of the weights leaves out; validation is then measured on these."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """What each expert's word is worth, for n experts and R relations."""
+
+    experts: tuple[str, ...]
+    scales: Float64  # (n,) of an expert's scores before the softmax: 1 / temperature
+    general: Float64  # (n,) weights over all relations
+    weights: Float64  # (2R, n) of each directed relation; r + R asks for the heads of r
+
+    @classmethod
+    def even(cls, experts: Sequence[str], num_relations: int) -> Mixture:
+        """Equal weights: what a fit begins with."""
+        count = len(experts)
+        weights = np.full((2 * num_relations, count), 1 / count)
+        return cls(tuple(experts), np.ones(count), weights[0], weights)
+
+    def to_json(self, kg: KnowledgeGraph) -> dict[str, Any]:
+        """Readable; a relation whose weights are the general ones is left out."""
+        size, relations = kg.num_relations, {}
+        for r in range(size):
+            own = {"tail": self.weights[r], "head": self.weights[r + size]}
+            named = {way: self._named(row) for way, row in own.items() if not np.array_equal(row, self.general)}
+            if named:
+                relations[kg.relations.id(r)] = named
+        parts = {"scale": self.scales, "weight": self.general}
+        experts = {
+            name: {part: float(values[i]) for part, values in parts.items()} for i, name in enumerate(self.experts)
+        }
+        return {"experts": experts, "relations": relations}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], kg: KnowledgeGraph) -> Mixture:
+        """Read what `to_json` gave."""
+        experts = content["experts"]
+        names = tuple(experts)
+        scales, general = (np.array([experts[name][part] for name in names], float) for part in ("scale", "weight"))
+        weights = np.tile(general, (2 * kg.num_relations, 1))
+        for id, directions in content["relations"].items():
+            for way, own in directions.items():
+                row = kg.relations.index(id) + {"tail": 0, "head": kg.num_relations}[way]
+                weights[row] = [own[name] for name in names]
+        return cls(names, scales, general, weights)
+
+    def _named(self, row: Float64) -> dict[str, float]:
+        return dict(zip(self.experts, row.tolist(), strict=True))
+
+
+class FusedModel(Model):
+    """Trained models, and how much each is to be believed. It is fitted on validation triples, not trained."""
+
+    Config = FusedConfig
+
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        config: Settings,
+        experts: Mapping[str, Model],
+        vectors: Mapping[str, Tensor] | None = None,
+        mixture: Mixture | None = None,
+    ) -> None:
+        """Entity vectors of experts that have such are encoded here, unless they are given."""
+        super().__init__(kg, config)
+        self.names = tuple(experts)
+        self.experts = nn.ModuleList(experts.values())
+        self.mixture = mixture or Mixture.even(self.names, kg.num_relations)
+        self.reads_text = any(expert.reads_text for expert in experts.values())
+        self._knows = [expert.knows_entities() for expert in experts.values()]
+        everyone = np.arange(kg.num_entities, dtype=np.int32)
+        for i, (name, expert) in enumerate(experts.items()):
+            if isinstance(expert, VectorModel):
+                own = None if vectors is None else vectors[name]
+                own = torch.from_numpy(expert.encode_entities(everyone, progress=True)) if own is None else own
+                self.register_buffer(f"vectors{i}", own.to(expert.device), persistent=False)
+        self.eval()
+
+    def expert(self, name: str) -> Model:
+        """One of them."""
+        expert = self.experts[self.names.index(name)]
+        assert isinstance(expert, Model)
+        return expert
+
+    def loss(self, batch: Any) -> tuple[Tensor, Metrics]:
+        """There is none."""
+        raise SatkgcError("a fused model is not trained", remedy="train its experts, then `satkgc fuse`")
+
+    def knows_questions(self, questions: Questions) -> Bool:
+        """Those of any expert."""
+        return np.any([expert.knows_questions(questions) for expert in self._models()], axis=0)
+
+    def knows_entities(self) -> Bool:
+        """Those of any expert."""
+        return np.any(self._knows, axis=0)
+
+    @torch.inference_mode()
+    def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
+        """Logarithms of the mixture's shares of all entities, float32."""
+        parts = []
+        for rows in self._blocks(questions):
+            own = None if candidates is None else candidates[rows]
+            parts.append(self._score(questions.select(rows), own))
+        width = self.kg.num_entities if candidates is None else candidates.shape[1]
+        return torch.cat(parts) if parts else torch.empty(0, width)
+
+    @torch.inference_mode()
+    def log_shares(self, questions: Questions, new: Int32 | None = None) -> Tensor:
+        """x: each expert's log-softmax over the graph's entities, -inf where it has nothing to say.  # (n, Q, E + m)
+
+        Columns beyond E are the entities `new` (m,), of the questions' own texts. Not for many questions at once.
+        """
+        new = np.empty(0, np.int32) if new is None else new
+        shape = len(self.names), len(questions), self.kg.num_entities + len(new)
+        shares = torch.full(shape, -torch.inf, device=self.device)
+        for i, expert in enumerate(self._models()):
+            asked = np.flatnonzero(expert.knows_questions(questions))
+            if not len(asked):
+                continue
+            scores = self._expert_scores(i, expert, questions.select(asked), new).to(self.device)  # (q, E + m)
+            known = np.concatenate([self._knows[i], np.full(len(new), expert.reads_text)])
+            scores[:, torch.from_numpy(~known).to(self.device)] = -torch.inf
+            scores *= float(self.mixture.scales[i])
+            total = scores[:, : self.kg.num_entities].logsumexp(1, keepdim=True)
+            shares[i, torch.from_numpy(asked).to(self.device)] = scores - total
+        return shares
+
+    def weights(self, relations: Int32) -> Tensor:
+        """Of directed relations.  # (Q,) → (n, Q)"""
+        return torch.from_numpy(self.mixture.weights[relations].T.astype(np.float32)).to(self.device)
+
+    def alone(self, name: str) -> ExpertAlone:
+        """One expert, to be evaluated with the vectors that are here already."""
+        return ExpertAlone(self, self.names.index(name))
+
+    def save(self, folder: Path) -> None:
+        """The weights as JSON and the entity vectors; the experts are runs of their own."""
+        from safetensors.torch import save_file
+
+        folder.mkdir(parents=True, exist_ok=True)
+        vectors = {name: self._vectors(i).cpu().contiguous() for i, name in enumerate(self.names) if self._has(i)}
+        save_file(vectors, folder / VECTORS)
+        content = json.dumps(self.mixture.to_json(self.kg), indent=1, ensure_ascii=False)
+        (folder / FILE).write_text(content + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        kg: KnowledgeGraph,
+        config: Settings,
+        device: torch.device | str = "cpu",
+        experts: Mapping[str, Model] | None = None,
+    ) -> Self:
+        """Open what `save` wrote, over experts that are open already."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            mixture = Mixture.from_json(json.loads((folder / FILE).read_text(encoding="utf-8")), kg)
+            vectors = load_file(folder / VECTORS)
+            opened = {name: (experts or {})[name] for name in mixture.experts}
+            model = cls(kg, config, opened, vectors, mixture)
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+            reason = str(error).splitlines()[0]
+            raise SatkgcError(
+                f"cannot open the mixture: {reason}", where=folder, remedy="copy the run again"
+            ) from error
+        return model.to(device).eval()
+
+    def _models(self) -> Iterator[Model]:
+        for expert in self.experts:
+            assert isinstance(expert, Model)
+            yield expert
+
+    def _has(self, i: int) -> bool:
+        return isinstance(self.experts[i], VectorModel)
+
+    def _vectors(self, i: int) -> Tensor:
+        return self.get_buffer(f"vectors{i}")
+
+    def _blocks(self, questions: Questions) -> Iterator[slice]:
+        step = max(1, min(QUESTIONS, SCORES // self.kg.num_entities))
+        return (slice(start, start + step) for start in range(0, len(questions), step))
+
+    def _expert_scores(self, i: int, expert: Model, questions: Questions, new: Int32) -> Tensor:
+        """Raw scores, in memory of their own.  # (Q, E + m)"""
+        if not isinstance(expert, VectorModel):
+            scores = expert.score(questions).float()
+            if not len(new):
+                return scores.clone()
+            late = torch.full((len(questions), len(new)), -torch.inf)
+            if expert.reads_text:
+                late = expert.score(questions, np.tile(new, (len(questions), 1))).float()
+            return torch.cat([scores, late.to(scores.device)], 1)
+        vectors = self._vectors(i)
+        if len(new):
+            late = torch.from_numpy(expert.encode_entities(new, questions.new)).to(vectors.device)
+            vectors = torch.cat([vectors, late])
+        return torch.from_numpy(expert.encode_questions(questions)).to(vectors.device) @ vectors.T
+
+    def _score(self, questions: Questions, candidates: Int32 | None) -> Tensor:
+        size = self.kg.num_entities
+        new = None if candidates is None else np.unique(candidates[candidates >= size]).astype(np.int32)
+        total = mix(self.log_shares(questions, new), self.weights(questions.relations), size)  # (Q, E + m)
+        total -= total[:, :size].logsumexp(1, keepdim=True)
+        if candidates is None:
+            return total
+        places = candidates.astype(np.int64)
+        if new is not None and len(new):
+            places = np.where(places >= size, size + np.searchsorted(new, places), places)
+        return total.gather(1, torch.from_numpy(places).to(total.device))
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertAlone:
+    """What evaluation ranks of one expert: where it has nothing to say, all entities tie."""
+
+    model: FusedModel
+    place: int
+
+    def score(self, questions: Questions) -> Tensor:
+        """Its log-softmax.  # (Q, E)"""
+        return self.model.log_shares(questions)[self.place]
+
+
+def fill(shares: Tensor, num_entities: int) -> Tensor:
+    """The experts' log-shares with -inf replaced by the mean of the others'; where none speaks, all entities are alike.
+    # (n, ...) → (n, ...)"""
+    speaks = shares > -torch.inf
+    if bool(speaks.all()):
+        return shares
+    count = speaks.sum(0)
+    mean = shares.where(speaks, shares.new_zeros(())).sum(0) / count.clamp(min=1)
+    mean = mean.where(count > 0, shares.new_tensor(-math.log(num_entities)))
+    return torch.where(speaks, shares, mean)
+
+
+def mix(shares: Tensor, weights: Tensor, num_entities: int) -> Tensor:
+    """The weighted sum of the experts' log-shares.  # (n, Q, K), (n, Q) → (Q, K)"""
+    return torch.einsum("nqk,nq->qk", fill(shares, num_entities), weights)

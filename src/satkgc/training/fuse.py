@@ -1,0 +1,103 @@
+"""Runs that exist become the experts of a fused run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from satkgc.errors import SatkgcError
+from satkgc.files import partial
+from satkgc.models import FusedConfig
+from satkgc.processes import find_device
+from satkgc.training.config import Config
+from satkgc.training.display import Display
+from satkgc.training.fused_run import fit_or_stop
+from satkgc.training.run_folder import RunFolder, exclusive
+from satkgc.training.trainer import begun, refuse_foreign, same_graph, taken
+
+KEPT = ("log.jsonl", "curves.png", "README.md", "metrics.json", "model", "config.json")  # of a run that is an expert
+
+
+def fuse_or_stop(
+    runs: Sequence[str | os.PathLike[str]],
+    out: str | Path,
+    *,
+    held_back: float = 0.0,
+    device: str = "auto",
+    resume: bool = False,
+) -> tuple[RunFolder, str | None]:
+    """Copy finished runs on one graph into a new run and fit their mixture; the run, and why it stopped if it did."""
+    parts, folder, display = [RunFolder.load(run) for run in runs], Path(out), Display()
+    _check(parts)
+    names = expert_names(parts)
+    experts = {name: part.config for name, part in zip(names, parts, strict=True)}
+    evaluation = parts[0].config.evaluation
+    config = Config(recipe="fused", model=FusedConfig(held_back=held_back), experts=experts, evaluation=evaluation)
+    old = begun(folder)
+    if old is not None and not resume:
+        raise taken(folder)
+    if old is not None and old.config != config:
+        remedy = "name the same runs, or choose another --out"
+        raise SatkgcError("another mixture was begun here", where=folder, remedy=remedy)
+    if old is None:
+        refuse_foreign(folder)
+    with exclusive(folder):
+        if old is None:
+            for name, part in zip(names, parts, strict=True):
+                display.say(f"copying {part.folder} as the expert {name}")
+                _copy(part, folder / "experts" / name)
+            RunFolder.create(
+                folder, config, parts[0].kg, str(parts[0].about.get("source"))
+            )  # last: all experts are here
+        run = RunFolder.load(folder)
+        if run.finished:
+            display.say(f"this run is finished: see {folder / 'metrics.json'}")
+            return run, None
+        return run, fit_or_stop(run, find_device(device), display)
+
+
+def expert_names(runs: Sequence[RunFolder]) -> list[str]:
+    """By recipe; several of one recipe are numbered."""
+    recipes = [Path(run.config.recipe).stem for run in runs]
+    often, names = Counter(recipes), list[str]()
+    for recipe in recipes:
+        place = 1 + sum(name.startswith(f"{recipe}-") for name in names)
+        names.append(f"{recipe}-{place}" if often[recipe] > 1 else recipe)
+    return names
+
+
+def _check(runs: Sequence[RunFolder]) -> None:
+    if len(runs) < 2:
+        raise SatkgcError("a mixture of one", remedy="name two runs or more")
+    for run in runs:
+        if run.config.experts:
+            raise SatkgcError("a fused run cannot be an expert", where=run.folder, remedy="name its experts instead")
+        if not run.finished:
+            raise SatkgcError("this run is not finished", where=run.folder, remedy="finish it with --resume")
+        if not same_graph(run.kg, runs[0].kg):
+            remedy = "train both on the same graph"
+            raise SatkgcError(f"this run is of another graph than {runs[0].folder}", where=run.folder, remedy=remedy)
+    if len({run.folder.resolve() for run in runs}) < len(runs):
+        raise SatkgcError("the same run twice", remedy="name each once")
+
+
+def _copy(run: RunFolder, target: Path) -> None:
+    """What a finished run needs to be an expert, all or nothing; its graph is that of the whole."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(target, ignore_errors=True)  # of a call that was killed
+    part = partial(target)
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        for name in KEPT:
+            source = run.folder / name
+            if source.is_dir():
+                shutil.copytree(source, part / name)
+            elif source.exists():
+                shutil.copy2(source, part / name)
+        os.replace(part, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

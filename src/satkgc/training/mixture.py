@@ -1,0 +1,247 @@
+"""The weights of a fused model, fitted on validation triples: a conditional logit, convex, by scipy's L-BFGS-B.
+
+For each validation question the right answer competes with the other entities, without those that training or
+validation knows as answers; test triples are not looked at. The chance that the mixture gives the right answer is
+maximised, with weights of zero or more:
+
+1. the scale of each expert, by the scores of that expert alone;
+2. one vector of weights for all relations;
+3. a vector for each relation and direction, with a penalty of strength/2 times its squared distance to that one; the
+   strength is the one with the best likelihood in cross-validation within the validation triples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+from torch.nn import functional
+
+from satkgc.arrays import Bool, Float64, Int32, Int64
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph, KnownTriples
+from satkgc.models import FusedModel, Mixture, Questions, fill
+from satkgc.progress import progress_bar
+
+TRIPLES = 20_000  # of validation that are looked at, at most
+SAMPLE = 1_000  # of these, for the scales
+TOP = 32  # best candidates of each expert that compete one by one
+OTHERS = 32  # drawn from all the rest, for which they stand: McFadden's sampling of alternatives
+STRENGTHS = (math.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)  # of the pull to the weights of all relations
+FOLDS = 5
+DIGITS = 4  # of a weight: readable, and no fit is as exact
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Right answers and their competitors, as the experts see them; column 0 is the right answer."""
+
+    shares: Tensor  # (n, T, K) float64, log-shares; -inf where an expert has nothing to say
+    log_counts: Tensor  # (T, K) of how many entities a candidate stands for; -inf: of none
+    relations: Int64  # (T,) directed
+    triples: Int64  # (T,) which of the triples asks: twice each, for its tail and for its head
+
+    def select(self, rows: Bool) -> Choices:
+        """Some of them."""
+        mask = torch.from_numpy(rows).to(self.shares.device)
+        return Choices(self.shares[:, mask], self.log_counts[mask], self.relations[rows], self.triples[rows])
+
+    def logits(self, weights: Float64) -> Tensor:
+        """By a vector for each row.  # (T, n) → (T, K)"""
+        return torch.einsum("ntk,tn->tk", self.shares, torch.from_numpy(weights).to(self.shares))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A strength of the pull, on triples that its weights were not fitted to."""
+
+    strength: float | None  # None: all relations have the same weights
+    log_likelihood: float  # mean over the questions
+    mrr: float  # where competitors stand for others, as many are counted
+
+
+def fit_mixture(model: FusedModel, triples: Int32, progress: bool = False) -> tuple[Mixture, dict[str, Any]]:
+    """The mixture that fits some validation triples best, and how it was found."""
+    kg, names = model.kg, model.names
+    if not len(triples):
+        raise SatkgcError(f"{kg.name} has no validation triples to fit the mixture on", remedy="split the graph anew")
+    rng = np.random.default_rng(0)
+    if len(triples) > TRIPLES:
+        triples = triples[np.sort(rng.choice(len(triples), TRIPLES, replace=False))]
+    model.mixture = Mixture.even(names, kg.num_relations)
+    some = triples[np.sort(rng.choice(len(triples), min(SAMPLE, len(triples)), replace=False))]
+    sample = collect(model, some, progress=False)
+    scales = np.array([float(f"{_scale(sample, i):.{DIGITS}g}") for i in range(len(names))])
+    model.mixture = replace(model.mixture, scales=scales)
+    choices = collect(model, triples, progress)
+    choices = replace(choices, shares=fill(choices.shares, kg.num_entities))
+    fold = rng.permutation(len(triples))[choices.triples] % min(FOLDS, len(triples))
+    trials = _cross_validate(choices, fold) if len(triples) > 1 else []
+    best = max(trials, key=lambda trial: trial.log_likelihood, default=Trial(None, math.nan, math.nan))
+    general = fit_general(choices).round(DIGITS)
+    weights = np.tile(general, (2 * kg.num_relations, 1))
+    if best.strength is not None:
+        seen = np.unique(choices.relations)
+        weights[seen] = fit_relations(choices, general, best.strength)[seen].round(DIGITS)
+    facts = {"triples": len(triples), "strength": best.strength, "cross_validation": list(map(asdict, trials))}
+    return Mixture(names, model.mixture.scales, general, weights), facts
+
+
+def collect(model: FusedModel, triples: Int32, progress: bool = False) -> Choices:
+    """Both questions of each triple. A question that several triples answer is scored once, all experts at a time."""
+    kg, size = model.kg, model.kg.num_relations
+    known = KnownTriples.build(np.concatenate([kg.facts, kg.valid]), kg.num_entities, size)
+    h, r, t = triples.T
+    asked = np.concatenate([np.stack([h, r], 1), np.stack([t, r + size], 1)])  # (2n, 2)
+    answers = np.concatenate([t, h]).astype(np.int64)
+    distinct, place = np.unique(asked, axis=0, return_inverse=True)
+    rows_of = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+    shares: list[Tensor] = []
+    counts: list[Tensor] = []
+    with progress_bar(progress) as bar:
+        task = bar.add_task("scoring validation questions", total=len(distinct))
+        for start in range(0, len(distinct), block := _block(kg)):
+            some = distinct[start : start + block].astype(np.int32)
+            scores = model.log_shares(Questions(some[:, 0].copy(), some[:, 1].copy()))  # (n, q, E)
+            for i, (entity, directed) in enumerate(some.tolist()):
+                ids, log_counts = _competitors(scores[:, i], known.answers(entity, directed), start + i)
+                for row in rows_of[start + i]:
+                    columns = torch.cat([torch.tensor([answers[row]], device=ids.device), ids])
+                    shares.append(scores[:, i, columns])
+                    counts.append(torch.cat([log_counts.new_zeros(1), log_counts]))
+            bar.advance(task, len(some))
+    width = max(map(len, counts))
+    padded = torch.stack([_pad(part, width) for part in shares], 1)  # (n, T, K)
+    log_counts = torch.stack([_pad(part, width) for part in counts])
+    order = np.concatenate(rows_of)
+    return Choices(padded.double(), log_counts.double(), asked[order, 1].astype(np.int64), order % len(triples))
+
+
+def fit_general(choices: Choices) -> Float64:
+    """One vector of weights for all relations.  # (n,)"""
+    experts = len(choices.shares)
+    everything = np.zeros(len(choices.relations), np.int64)
+    return _minimise(choices, everything, np.full((1, experts), 1 / experts), np.zeros(experts), 0.0)[0]
+
+
+def fit_relations(choices: Choices, general: Float64, strength: float, start: Float64 | None = None) -> Float64:
+    """A vector for each directed relation up to the last that is asked, those that are not asked as in general."""
+    count = int(choices.relations.max()) + 1
+    begin = np.tile(general, (count, 1)) if start is None else start
+    return _minimise(choices, choices.relations, begin, general, strength)
+
+
+def _cross_validate(choices: Choices, fold: Int64) -> list[Trial]:
+    """Every strength on folds that its weights have not seen."""
+    likelihood: dict[float, list[Tensor]] = {strength: [] for strength in STRENGTHS}
+    ranks: dict[float, list[Tensor]] = {strength: [] for strength in STRENGTHS}
+    size = int(choices.relations.max()) + 1
+    for out in np.unique(fold):
+        fitted, held = choices.select(fold != out), choices.select(fold == out)
+        general = fit_general(fitted)
+        weights = np.tile(general, (size, 1))
+        for strength in STRENGTHS:
+            if math.isfinite(strength):  # from the weights of the stronger pull on, which are near
+                count = int(fitted.relations.max()) + 1
+                weights[:count] = fit_relations(fitted, general, strength, weights[:count])
+            logits = held.logits(weights[held.relations])
+            likelihood[strength].append(_log_likelihood(logits, held.log_counts))
+            ranks[strength].append(_ranks(logits, held.log_counts))
+    return [
+        Trial(
+            strength if math.isfinite(strength) else None,
+            round(float(torch.cat(likelihood[strength]).mean()), 6),
+            round(float((1 / torch.cat(ranks[strength])).mean()), 6),
+        )
+        for strength in STRENGTHS
+    ]
+
+
+def _scale(choices: Choices, expert: int) -> float:
+    """The factor of one expert's scores with which their softmax fits best, where the expert has something to say."""
+    speaks = choices.shares[expert] > -torch.inf  # (T, K)
+    rows = speaks[:, 0].cpu().numpy()
+    if not rows.any():
+        return 1.0
+    own = choices.select(rows)
+    shares, speaks = own.shares[expert], speaks[speaks[:, 0]]
+    log_counts = own.log_counts.masked_fill(~speaks, -torch.inf)
+    spread = float(shares[speaks & (log_counts > -torch.inf)].std()) or 1.0  # brings scores of any size near one
+    shares = shares.masked_fill(~speaks, 0.0)[None] / spread
+    everything = np.zeros(int(rows.sum()), np.int64)
+    narrow = replace(own, shares=shares, log_counts=log_counts)
+    fitted = float(_minimise(narrow, everything, np.ones((1, 1)), np.ones(1), 0.0)[0, 0])
+    return (fitted or 1.0) / spread
+
+
+def _minimise(choices: Choices, groups: Int64, start: Float64, centre: Float64, strength: float) -> Float64:
+    """Weights of each group of questions, by maximum likelihood with a pull to the centre.  # (G, n)"""
+    shape, count = start.shape, len(groups)
+    relative = choices.shares - choices.shares[:, :, :1]  # (n, T, K) to the right answer
+    index = torch.from_numpy(groups).to(relative.device)
+
+    def loss(flat: Float64) -> tuple[float, Float64]:
+        weights = flat.reshape(shape)
+        of_rows = torch.from_numpy(weights).to(relative)[index]  # (T, n)
+        logits = torch.einsum("ntk,tn->tk", relative, of_rows) + choices.log_counts
+        totals = logits.logsumexp(1)
+        slope = torch.einsum("ntk,tk->tn", relative, (logits - totals[:, None]).exp())
+        gradient = torch.zeros(shape, dtype=slope.dtype, device=slope.device).index_add_(0, index, slope)
+        pull = weights - centre
+        value = float(totals.sum()) + strength / 2 * float((pull**2).sum())
+        return value / count, (gradient.cpu().numpy() + strength * pull).ravel() / count
+
+    options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-7}
+    result = minimize(
+        loss, start.ravel(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options
+    )
+    return np.asarray(result.x).reshape(shape)
+
+
+def _competitors(scores: Tensor, known: Int32, seed: int) -> tuple[Tensor, Tensor]:
+    """Entities that compete with a question's answers, and the logarithm of how many each stands for.  # (n, E)"""
+    experts, size = scores.shape
+    free = torch.ones(size, dtype=torch.bool, device=scores.device)
+    free[torch.from_numpy(known.astype(np.int64)).to(scores.device)] = False
+    if size <= experts * TOP + OTHERS:  # so few that all of them are looked at
+        ids = free.nonzero()[:, 0]
+        return ids, torch.zeros(len(ids), device=scores.device)
+    best, top = scores.masked_fill(~free, -torch.inf).topk(TOP, 1)  # (n, TOP)
+    chosen = torch.unique(top[best > -torch.inf])
+    free[chosen] = False
+    rest = free.nonzero()[:, 0]
+    drawn = np.random.default_rng([0, seed]).choice(len(rest), min(OTHERS, len(rest)), replace=False)
+    others = rest[torch.from_numpy(np.sort(drawn)).to(rest.device)]
+    stands_for = math.log(len(rest) / max(1, len(others))) if len(rest) else 0.0
+    counts = torch.cat([torch.zeros(len(chosen)), torch.full((len(others),), stands_for)])
+    return torch.cat([chosen, others]), counts.to(scores.device)
+
+
+def _pad(part: Tensor, width: int) -> Tensor:
+    return functional.pad(part, (0, width - part.shape[-1]), value=-torch.inf)
+
+
+def _log_likelihood(logits: Tensor, log_counts: Tensor) -> Tensor:
+    return logits[:, 0] - (logits + log_counts).logsumexp(1)
+
+
+def _ranks(logits: Tensor, log_counts: Tensor) -> Tensor:
+    """Of the right answers, ties half and half."""
+    counts, own = log_counts[:, 1:].exp(), logits[:, :1]
+    return 1 + (counts * ((logits[:, 1:] > own) + 0.5 * (logits[:, 1:] == own))).sum(1)
+
+
+def _block(kg: KnowledgeGraph) -> int:
+    return max(1, min(64, (1 << 24) // kg.num_entities))
+
+
+def held_back_rows(count: int, share: float) -> tuple[Int64, Int64]:
+    """Which of so many validation triples the fit sees, and which it does not."""
+    order = np.random.default_rng(0).permutation(count)
+    held = round(share * count)
+    return np.sort(order[held:]), np.sort(order[:held])
