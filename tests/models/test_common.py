@@ -9,7 +9,7 @@ import torch.multiprocessing as mp
 from safetensors.torch import load_file
 
 import satkgc
-from model_kinds import KG, KINDS, SMALL, STEPS, draw, gradients_of, make, one_process, step_of
+from model_kinds import KG, KINDS, SMALL, STEPS, TRAINED, draw, gradients_of, make, one_process, step_of
 from satkgc.completion import NewEntity
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
@@ -26,7 +26,7 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(params=sorted(MODELS))
+@pytest.fixture(params=sorted(TRAINED))
 def registered(request):
     return request.param
 

@@ -24,7 +24,7 @@ from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full, put_in_place
 from satkgc.manifest import MANIFEST, Damaged, check_folder, read_manifest, sha256, total, write_manifest
-from satkgc.models import Model, Questions, TextModel, TextModelConfig, VectorModel, load_tokenizer
+from satkgc.models import FusedModel, Model, Questions, TextModel, TextModelConfig, VectorModel, load_tokenizer
 from satkgc.progress import progress_bar
 from satkgc.text import Texts, Tokens
 from satkgc.training import RunFolder
@@ -59,8 +59,8 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> En
         if not path.name.endswith(PARTS):
             path.unlink()
     origin = {"format": FORMAT, **_origin(run, model, FORMAT)}
-    if isinstance(model, TextModel):
-        model.texts.tokens.save(folder / TOKENS)
+    for text_model, name in _text_models(model):
+        text_model.texts.tokens.save(folder / name)
     retriever = make_retriever(model, None)
     if isinstance(model, VectorModel):
         retriever = _build(folder, model, index, origin, on_progress)
@@ -119,16 +119,36 @@ def index_checksum(run: Path) -> str:
 
 def load_model(run: RunFolder, device: str) -> Model:
     """A run's model, with the tokens that `prepare` kept of its texts."""
-    config, file = run.config.model, run.folder / "index" / TOKENS
-    kept = is_prepared(run.folder) and file.exists() and (run.folder / "model").is_dir()
+    if not run.config.experts:
+        return run.model(device, **_kept_texts(run, run, TOKENS))
+    experts = {
+        name: expert.model_on(run.kg, device, **_kept_texts(run, expert, f"{name}-{TOKENS}"))
+        for name, expert in run.experts.items()
+    }
+    return run.model(device, experts=experts)
+
+
+def _kept_texts(run: RunFolder, part: RunFolder, name: str) -> dict[str, Texts]:
+    """What a run, or an expert of it, need not tokenise again."""
+    config, file = part.config.model, run.folder / "index" / name
+    kept = is_prepared(run.folder) and file.exists() and (part.folder / "model").is_dir()
     if not isinstance(config, TextModelConfig) or not kept:
-        return run.model(device)
+        return {}
     try:
         tokens = Tokens.open(file)
     except (OSError, ValueError) as error:
         raise _damaged(run.folder, error) from error
-    tokenizer = load_tokenizer(str(run.folder / "model" / "tokenizer"), config.encoder)
-    return run.model(device, texts=Texts(run.kg, tokenizer, config.text, tokens))
+    tokenizer = load_tokenizer(str(part.folder / "model" / "tokenizer"), config.encoder)
+    return {"texts": Texts(run.kg, tokenizer, config.text, tokens)}
+
+
+def _text_models(model: Model) -> Iterator[tuple[TextModel, str]]:
+    """The text models in a model, each with the file of its tokens."""
+    if isinstance(model, FusedModel):
+        for name in model.names:
+            yield from ((part, f"{name}-{file}") for part, file in _text_models(model.expert(name)))
+    elif isinstance(model, TextModel):
+        yield model, TOKENS
 
 
 def open_prepared(run: Path, model: Model) -> Engine:

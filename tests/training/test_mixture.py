@@ -1,0 +1,152 @@
+"""The fit of the weights: against scipy's own search, on choices drawn from known weights, and what it does not see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from graphs import graph_of
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph
+from satkgc.models import FusedConfig, FusedModel, Questions
+from satkgc.training.mixture import (
+    Choices,
+    _competitors,
+    _cross_validate,
+    collect,
+    fit_general,
+    fit_mixture,
+    fit_relations,
+)
+from tasks import small_graph
+from toy_models import PlainScores, WordVectors
+
+KG = small_graph()
+
+
+def fused(kg=KG):
+    return FusedModel(kg, FusedConfig(), {"words": WordVectors(kg), "plain": PlainScores(kg, 0.1)})
+
+
+def drawn(weights, count=4000, candidates=12, seed=0):
+    """Choices whose right answers are drawn from the softmax that these weights (G, n) of each group give."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, len(weights), count)
+    shares = rng.normal(size=(weights.shape[1], count, candidates))
+    chance = np.exp(log_softmax(np.einsum("ntk,tn->tk", shares, weights[groups]), axis=1))
+    right = (chance.cumsum(1) > rng.random((count, 1))).argmax(1)
+    order = np.argsort(np.arange(candidates)[None] != right[:, None], axis=1, kind="stable")  # the right one first
+    shares = np.take_along_axis(shares, order[None], 2)
+    zeros = torch.zeros(count, candidates, dtype=torch.float64)
+    return Choices(torch.from_numpy(shares), zeros, groups.astype(np.int64), np.arange(count))
+
+
+def test_weights_that_made_the_choices_are_found():
+    truth = np.array([[0.8, 0.0, 1.5]])
+    found = fit_general(drawn(truth))
+    np.testing.assert_allclose(found, truth[0], atol=0.1)
+    assert (found >= 0).all()
+
+
+def test_the_fit_is_the_least_of_the_loss():
+    choices = drawn(np.array([[0.5, 1.0], [1.5, 0.2]]), count=300)
+    general, strength = np.array([0.9, 0.6]), 20.0
+
+    def loss(flat):
+        weights = flat.reshape(2, 2)
+        logits = np.einsum("ntk,tn->tk", choices.shares.numpy(), weights[choices.relations])
+        return -log_softmax(logits, axis=1)[:, 0].sum() + strength / 2 * ((weights - general) ** 2).sum()
+
+    slow = minimize(loss, np.ones(4), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9, "maxiter": 5000})
+    np.testing.assert_allclose(fit_relations(choices, general, strength).ravel(), slow.x, atol=1e-3)
+
+
+def test_a_stronger_pull_is_nearer_to_the_general_weights_and_more_choices_are_farther():
+    truth = np.array([[0.2, 1.8], [1.8, 0.2]])
+    general = np.array([1.0, 1.0])
+    distance = [
+        np.abs(fit_relations(drawn(truth, count), general, strength) - general).max()
+        for count, strength in ((200, 1e6), (200, 100.0), (200, 1.0), (4000, 100.0))
+    ]
+    assert distance[0] < 0.01 < distance[1] < distance[2]
+    assert distance[1] < distance[3]
+
+
+def test_relations_that_differ_get_weights_of_their_own_and_those_that_do_not_share():
+    different = drawn(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    alike = drawn(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    gains = []
+    for choices in (different, alike):
+        trials = _cross_validate(choices, choices.triples % 5)
+        assert trials[0].strength is None
+        gains.append(max(trial.log_likelihood for trial in trials) - trials[0].log_likelihood)
+    assert gains[0] > 0.1
+    assert gains[1] < 0.01
+    assert max(trials, key=lambda trial: trial.mrr).mrr - trials[0].mrr < 0.01
+
+
+def test_candidates_stand_for_all_others():
+    scores = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5000)))
+    known = np.array([3, 77, 4999], np.int32)
+    ids, log_counts = _competitors(scores, known, 0)
+    assert len(ids) == len(set(ids.tolist())) < 200
+    assert not set(ids.tolist()) & set(known.tolist())
+    assert log_counts.exp().sum().item() == pytest.approx(5000 - 3, rel=1e-4)
+    for expert in scores:
+        allowed = expert.clone()
+        allowed[known] = -torch.inf
+        assert set(allowed.topk(32).indices.tolist()) <= set(ids.tolist())
+    # A softmax's normaliser over all is that over the candidates, nearly.
+    sums = [scores[0, ids] + log_counts, np.delete(scores[0], known)]
+    assert sums[0].logsumexp(0).item() == pytest.approx(sums[1].logsumexp(0).item(), abs=0.3)
+
+
+def test_the_right_answer_competes_with_all_but_known_answers():
+    model = fused()
+    choices = collect(model, KG.valid)
+    known = {tuple(row) for row in np.concatenate([KG.train, KG.valid]).tolist()}
+    for row in range(len(choices.relations)):
+        h, r, t = KG.valid[choices.triples[row]].tolist()
+        directed = int(choices.relations[row])
+        tails = directed < KG.num_relations
+        question = Questions(np.array([h if tails else t], np.int32), np.array([directed], np.int32))
+        shares = model.log_shares(question)[:, 0].double()
+        assert torch.allclose(choices.shares[:, row, 0], shares[:, t if tails else h], atol=1e-5)
+        others = [e for e in range(KG.num_entities) if ((h, r, e) if tails else (e, r, t)) not in known]
+        used = choices.log_counts[row, 1:] > -torch.inf
+        assert torch.allclose(choices.shares[:, row, 1:][:, used], shares[:, others], atol=1e-5)
+
+
+def test_test_triples_change_nothing():
+    empty = KnowledgeGraph.from_arrays(KG.name, KG.entities, KG.relations, KG.train, KG.valid)
+    one, other = (fit_mixture(fused(kg), kg.valid)[0] for kg in (KG, empty))
+    for part in ("scales", "general", "weights"):
+        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+def test_a_good_expert_beats_a_bad_one_whatever_the_size_of_its_scores():
+    class Knowing(PlainScores):
+        """High scores for what validation holds; the rest is noise, on a scale of millions."""
+
+        def score(self, questions, candidates=None):
+            scores = super().score(questions)
+            for row, (entity, directed) in enumerate(zip(questions.entities, questions.relations, strict=True)):
+                for h, r, t in KG.valid.tolist():
+                    if (h, r) == (entity, directed) or (t, r + KG.num_relations) == (entity, directed):
+                        scores[row, t if directed < KG.num_relations else h] += 1e6 * 20
+            return scores
+
+    model = FusedModel(KG, FusedConfig(), {"words": WordVectors(KG), "knowing": Knowing(KG, 1e6)})
+    mixture, _ = fit_mixture(model, KG.valid)
+    assert mixture.scales[1] < 1e-4
+    assert mixture.scales[1] * 1e6 * mixture.general[1] > 0.1
+    assert mixture.general[1] > 5 * mixture.general[0]
+
+
+def test_without_validation_triples_there_is_nothing_to_fit():
+    kg = graph_of([(0, 0, 1), (1, 0, 2)], 4)
+    with pytest.raises(SatkgcError, match="no validation triples to fit"):
+        fit_mixture(fused(kg), kg.valid)
