@@ -55,7 +55,7 @@ def _run(folder: Path, prefix: str, result: Verification) -> None:
 
 def _folders(run: Path) -> Iterator[Path]:
     for part in sorted(run.iterdir()):
-        if part.is_dir() and part.name == "checkpoints":
+        if part.is_dir() and part.name in ("checkpoints", "experts"):
             yield from sorted(path for path in part.iterdir() if path.is_dir() and not path.name.startswith("."))
         elif part.is_dir() and part.name != "tensorboard" and not part.name.startswith("."):
             yield part

@@ -1,7 +1,7 @@
 """Models that score answers: the interface, the registry, and one folder or file a kind."""
 
 from satkgc.models.embeddings import INTERACTIONS, EmbeddingConfig, EmbeddingModel
-from satkgc.models.fused import FusedConfig, FusedModel, Mixture, fill
+from satkgc.models.fused import FUSION, FusedConfig, FusedModel, Mixture, fill
 from satkgc.models.model import (
     Fact,
     Metrics,
@@ -29,6 +29,7 @@ from satkgc.models.text import (
 )
 
 __all__ = [
+    "FUSION",
     "INTERACTIONS",
     "MODELS",
     "ContrastiveLoss",

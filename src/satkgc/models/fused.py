@@ -31,7 +31,7 @@ from satkgc.settings import Settings
 
 QUESTIONS = 64  # scored at a time, at most
 SCORES = 1 << 24  # of one expert that are held at once, at most
-FILE, VECTORS = "fusion.json", "vectors.safetensors"
+FUSION, VECTORS = "fusion.json", "vectors.safetensors"
 
 
 class FusedConfig(ModelConfig):
@@ -135,6 +135,17 @@ class FusedModel(Model):
         """Those of any expert."""
         return np.any(self._knows, axis=0)
 
+    def check_question(self, entity: int, relation: int) -> None:
+        """One expert must know both."""
+        refusals = []
+        for expert in self._models():
+            try:
+                expert.check_question(entity, relation)
+            except SatkgcError as error:
+                refusals.append(error)
+        if len(refusals) == len(self.names):
+            raise refusals[0]
+
     @torch.inference_mode()
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
         """Logarithms of the mixture's shares of all entities, float32."""
@@ -182,7 +193,7 @@ class FusedModel(Model):
         vectors = {name: self._vectors(i).cpu().contiguous() for i, name in enumerate(self.names) if self._has(i)}
         save_file(vectors, folder / VECTORS)
         content = json.dumps(self.mixture.to_json(self.kg), indent=1, ensure_ascii=False)
-        (folder / FILE).write_text(content + "\n", encoding="utf-8")
+        (folder / FUSION).write_text(content + "\n", encoding="utf-8")
 
     @classmethod
     def load(
@@ -198,7 +209,7 @@ class FusedModel(Model):
         from safetensors.torch import load_file
 
         try:
-            mixture = Mixture.from_json(json.loads((folder / FILE).read_text(encoding="utf-8")), kg)
+            mixture = Mixture.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")), kg)
             vectors = load_file(folder / VECTORS)
             opened = {name: (experts or {})[name] for name in mixture.experts}
             model = cls(kg, config, opened, vectors, mixture)

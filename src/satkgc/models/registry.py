@@ -8,5 +8,10 @@ from satkgc.models.model import Model
 from satkgc.models.paths import PathModel
 from satkgc.models.text import TextModel
 
-MODELS: dict[str, type[Model]] = {"embedding": EmbeddingModel, "fused": FusedModel, "paths": PathModel, "text": TextModel}
+MODELS: dict[str, type[Model]] = {
+    "embedding": EmbeddingModel,
+    "fused": FusedModel,
+    "paths": PathModel,
+    "text": TextModel,
+}
 """Every kind of model, by the name that `model.kind` has in a recipe. A new one is one file, and one line here."""

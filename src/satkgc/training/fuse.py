@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
-from satkgc.files import partial
+from satkgc.files import atomic_folder
+from satkgc.manifest import MANIFEST, check_folder, write_manifest
 from satkgc.models import FusedConfig
 from satkgc.processes import find_device
 from satkgc.training.config import Config
@@ -86,18 +87,14 @@ def _check(runs: Sequence[RunFolder]) -> None:
 
 def _copy(run: RunFolder, target: Path) -> None:
     """What a finished run needs to be an expert, all or nothing; its graph is that of the whole."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(target, ignore_errors=True)  # of a call that was killed
-    part = partial(target)
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    try:
+    with atomic_folder(target) as part:
         for name in KEPT:
             source = run.folder / name
             if source.is_dir():
                 shutil.copytree(source, part / name)
             elif source.exists():
                 shutil.copy2(source, part / name)
-        os.replace(part, target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        if (part / "model" / MANIFEST).exists():
+            check_folder(part / "model", remedy="copy the run again, or train it anew")
+        else:
+            write_manifest(part / "model")  # as earlier versions left it

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from satkgc.evaluation import evaluate
-from satkgc.files import atomic_write
-from satkgc.models import FusedConfig, FusedModel
+from satkgc.files import atomic_folder, atomic_write
+from satkgc.manifest import write_json, write_manifest
+from satkgc.models import FUSION, FusedConfig, FusedModel
 from satkgc.training.display import Display
 from satkgc.training.interrupts import Interrupts
 from satkgc.training.mixture import fit_mixture, held_back_rows
-from satkgc.training.run_folder import RunFolder, replace_folder, write_json
+from satkgc.training.run_folder import RunFolder, model_sum
 
 MEASURES = ("mrr", "hits@1", "hits@3", "hits@10")
 
@@ -45,21 +46,25 @@ def _fit(run: RunFolder, device: torch.device, display: Display) -> None:
         for name in model.names
     }
     report = evaluate(model, kg, "valid", config.evaluation, rows=rows, progress=True)
-    partial = run.folder / ".model.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    model.save(partial)
-    file = partial / "fusion.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
+    weights = model.mixture.to_json(kg)
     for name, expert in run.experts.items():
-        content["experts"][name] |= {"recipe": expert.config.recipe, "kind": expert.config.model.kind}
-        content["experts"][name]["valid"] = _measures(alone[name])
-    measured = {"held_back": len(held), "triples": len(report.triples)}
-    content = {"experts": content["experts"], "valid": _measures(report.metrics()["both"]), "measured_on": measured} | {
+        weights["experts"][name] |= {
+            "recipe": expert.config.recipe,
+            "kind": expert.config.model.kind,
+            "model": model_sum(expert),
+            "valid": _measures(alone[name]),
+        }
+    content = {
+        "experts": weights["experts"],
+        "valid": _measures(report.metrics()["both"]),
+        "measured_on": {"triples": len(report.triples), "held_back": len(held)},
         "fit": fit,
-        "relations": content["relations"],
+        "relations": weights["relations"],
     }
-    write_json(file, content)
-    replace_folder(partial, run.folder / "model")
+    with atomic_folder(run.folder / "model") as part:
+        model.save(part)
+        (part / FUSION).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_manifest(part)
     shutil.rmtree(run.folder / "index", ignore_errors=True)  # of a model before this one
     metrics: dict[str, Any] = {
         "finished": True,

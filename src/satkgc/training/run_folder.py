@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import shutil
 import subprocess
@@ -19,8 +20,8 @@ from satkgc import files
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
-from satkgc.manifest import MANIFEST, check_folder, read_json, write_json
-from satkgc.models import MODELS, Model
+from satkgc.manifest import MANIFEST, check_folder, read_json, read_manifest, total, write_json
+from satkgc.models import FUSION, MODELS, Model
 from satkgc.processes import find_device
 from satkgc.settings import build
 from satkgc.training.config import ALIASES, Config
@@ -114,8 +115,8 @@ class RunFolder:
     @cached_property
     def kg(self) -> KnowledgeGraph:
         """The graph it was trained on; an expert of a fused run has that of the whole."""
-        own = self.folder / "graph"
-        return KnowledgeGraph.load(own if own.exists() else _graph_of_whole(self.folder))
+        own, whole = self.folder / "graph", _graph_of_whole(self.folder)
+        return KnowledgeGraph.load(whole if not own.exists() and whole.exists() else own)
 
     @property
     def experts(self) -> dict[str, RunFolder]:
@@ -127,7 +128,10 @@ class RunFolder:
         """The trained model; `options` are those of its `load`, such as texts that were tokenised before."""
         if self.config.experts and "experts" not in options:
             options["experts"] = {name: run.model_on(self.kg, device) for name, run in self.experts.items()}
-        return self.model_on(self.kg, device, **options)
+        model = self.model_on(self.kg, device, **options)
+        if self.config.experts:
+            self._check_experts()
+        return model
 
     def model_on(self, kg: KnowledgeGraph, device: str = "auto", **options: Any) -> Model:
         """The trained model over its graph where that is open already: the experts of a fused run share one."""
@@ -138,6 +142,14 @@ class RunFolder:
             check_folder(folder, remedy="copy the run again, or train it anew")
         kind = MODELS[self.config.model.kind]
         return kind.load(folder, kg, self.config.model, find_device(device), **options)
+
+    def _check_experts(self) -> None:
+        """Refuse experts that are not those which the mixture was fitted to."""
+        fusion = json.loads((self.folder / "model" / FUSION).read_text(encoding="utf-8"))["experts"]
+        for name, expert in self.experts.items():
+            if fusion[name].get("model") != model_sum(expert):
+                what = f"the mixture was fitted to another model than {name} is now"
+                raise SatkgcError(what, where=expert.folder, remedy="copy the run again, or fuse it anew")
 
     def evaluate(
         self,
@@ -188,26 +200,14 @@ def exclusive(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+def model_sum(run: RunFolder) -> str:
+    """One sum over a run's model; its manifest was checked when it was opened."""
+    return total(read_manifest(run.folder / "model"))
+
 
 def _graph_of_whole(expert: Path) -> Path:
     """Where the graph lies of the fused run whose expert a folder would be: RUN/graph for RUN/experts/NAME."""
     return expert.absolute().parent.parent / "graph"
-
-
-def write_json(file: Path, content: Any) -> None:
-    """Write a JSON file, all or nothing."""
-    with files.atomic_write(file) as part:
-        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def replace_folder(new: Path, old: Path) -> None:
-    """Put a new folder in the place of an old one; a kill in between leaves one of them under its name or the next."""
-    aside = old.with_name(f".{old.name}.old")
-    shutil.rmtree(aside, ignore_errors=True)
-    if old.exists():
-        os.replace(old, aside)
-    os.replace(new, old)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _commit() -> str | None:

@@ -193,13 +193,13 @@ class EmbeddingModel(Model):
 
     def knows_questions(self, questions: Questions) -> Bool:
         """Those whose entity and relation training has seen: any other embedding is as it was drawn."""
-        seen = np.append(self.knows_entities(), False)[np.minimum(questions.entities, self.kg.num_entities)]
-        frequency = np.bincount(self.kg.train[:, 1], minlength=self.kg.num_relations)
-        return np.asarray(seen & (frequency[questions.relations % self.kg.num_relations] > 0))
+        entities, relations = self._seen
+        known = np.append(entities, False)[np.minimum(questions.entities, self.kg.num_entities)]
+        return np.asarray(known & relations[questions.relations % self.kg.num_relations])
 
     def knows_entities(self) -> Bool:
         """Those that have training triples."""
-        return np.asarray(self.kg.adjacency.degree > 0)
+        return self._seen[0]
 
     def _self_adversarial(self, positive: Tensor, negatives: Tensor) -> Tensor:
         """−log σ(γ + f(t)) − Σ p log σ(−γ − f(t')), p the softmax of α f(t') without a gradient."""

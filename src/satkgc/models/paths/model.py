@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from satkgc.arrays import Int32
+from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.model import Metrics, Model, ModelConfig, Questions
@@ -162,6 +162,16 @@ class PathModel(Model):
         ]
         scores = torch.cat(blocks) if blocks else torch.empty(0, self.kg.num_entities, device=self.device)
         return scores if candidates is None else scores.gather(1, self._ids(candidates))
+
+    def knows_questions(self, questions: Questions) -> Bool:
+        """Those from whose entity paths begin, by relations that training has seen."""
+        frequency = np.bincount(self.kg.train[:, 1], minlength=self.kg.num_relations)
+        known = np.append(self.knows_entities(), False)[np.minimum(questions.entities, self.kg.num_entities)]
+        return np.asarray(known & (frequency[questions.relations % self.kg.num_relations] > 0))
+
+    def knows_entities(self) -> Bool:
+        """Those that paths can lead to."""
+        return np.asarray(self.kg.fact_adjacency.degree > 0)
 
     def _message_graph(self, triples: str) -> MessageGraph:
         graph = self._graphs.get(triples)
