@@ -12,7 +12,7 @@ if not torch.cuda.is_available():
 
 from satkgc.models.paths import cpu_kernels
 from satkgc.models.paths.aggregate import EPS, aggregate, aggregate_plain
-from satkgc.models.paths.graph import CHUNK, MessageGraph, find_edges
+from satkgc.models.paths.graph import CHUNK, HUB, MessageGraph, find_edges
 from satkgc.models.paths.update import update_plain
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -55,7 +55,7 @@ CASES = {
     "all left out": lambda: ((graph := random_graph(2)).without(torch.arange(len(graph.source), device=DEVICE)), {}),
     "no edges": lambda: (random_graph(edges=0), {}),
     "more features than a tile": lambda: (random_graph(3), {"batch": 5, "dim": 32}),
-    "hub": lambda: (random_graph(4, hub=CHUNK + 40), {"batch": 1, "dim": 2}),
+    "hub": lambda: (random_graph(4, nodes=3, hub=2 * max(CHUNK, HUB) + 40), {"batch": 1, "dim": 2}),
 }
 
 

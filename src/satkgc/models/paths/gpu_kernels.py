@@ -1,8 +1,8 @@
 """Triton kernels of the path model: a program takes one node, or one chunk of edges, and a block of features.
 
-A program is one warp, whose lanes lie along the features: sums over edges need no exchange between lanes, and are added
-in the order of the edges, so that a result does not depend on timing. Programs of one block of features run together:
-its rows of states, a few megabytes, then stay in the cache, and each is read from memory about once.
+Sums are added in an order that the edges alone decide, so that a result does not depend on timing. A node with few edges
+is one warp's, whose lanes lie along the features and have nothing to exchange. Programs of one block of features run
+together: its rows of states, a few megabytes, then stay in the cache, and each is read from memory about once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from torch import Tensor
 
 from satkgc.models.paths.graph import Groups, MessageGraph
 
-FEATURES = 256  # of a program, at most
-EDGES = 8  # read together
+# Features of a program, at most; edges that it reads together; warps.
+LIGHT = 256, 8, 1  # a node with few edges
+HEAVY = 64, 64, 8  # one with many, whose programs would otherwise outlast all others
+GROUP = 64, 32, 4  # a chunk of edges of one source or relation
 ELEMENTS = 1024  # of a program that goes over all states one by one
 NONE = tl.constexpr(2**30)
 
@@ -101,7 +103,7 @@ def _backward(  # type: ignore[no-untyped-def]
     mine = tl.load(own + tl.load(owner + chunk).to(tl.int64) * width + feature, mask=inside, other=0.0).to(tl.float32)
     low, high = tl.load(start + chunk), tl.load(stop + chunk)
     lane = tl.arange(0, EDGES)
-    total = tl.zeros((FEATURES,), tl.float32)
+    total = tl.zeros((EDGES, FEATURES), tl.float32)
     for first in range(low, high, EDGES):
         slot = first + lane
         valid = slot < high
@@ -119,8 +121,8 @@ def _backward(  # type: ignore[no-untyped-def]
         is_bottom = both & (tl.load(bottom + here, mask=both, other=-1).to(tl.int32) == at)
         pull += tl.load(statistic + 2 * DIM, mask=is_top, other=0.0).to(tl.float32)
         pull += tl.load(statistic + 3 * DIM, mask=is_bottom, other=0.0).to(tl.float32)
-        total += tl.sum(pull * yours, 0)
-    tl.store(out + chunk * width + feature, total, mask=inside)
+        total += pull * yours
+    tl.store(out + chunk * width + feature, tl.sum(total, 0), mask=inside)
 
 
 @triton.jit
@@ -190,11 +192,16 @@ def forward(
     width = batch * dim
     out = states.new_empty(nodes, batch, 4, dim)
     top, bottom = (torch.empty_like(states, dtype=graph.place_dtype) for _ in range(2))
-    features = _features(width)
-    _forward[(nodes, triton.cdiv(width, features))](
-        states, weights, graph.source, graph.relation, graph.ptr, graph.by_degree, graph.keep, heads, queries,
-        out, top, bottom, width, dim, eps, EDGES, features, num_warps=1,
-    )  # fmt: skip
+    for by_degree, (most, edges, warps) in (
+        (graph.by_degree[: graph.num_hubs], HEAVY),
+        (graph.by_degree[graph.num_hubs :], LIGHT),
+    ):
+        features = _features(width, most)
+        if len(by_degree):
+            _forward[(len(by_degree), triton.cdiv(width, features))](
+                states, weights, graph.source, graph.relation, graph.ptr, by_degree, graph.keep, heads, queries,
+                out, top, bottom, width, dim, eps, edges, features, num_warps=warps,
+            )  # fmt: skip
     return out, top, bottom
 
 
@@ -216,12 +223,13 @@ def backward(
     chunks, (_, batch, dim) = len(groups.start), own.shape
     width = batch * dim
     out = own.new_empty(chunks, batch, dim, dtype=torch.float32)
-    features = _features(width)
+    most, edges, warps = GROUP
+    features = _features(width, most)
     if chunks:
         _backward[(chunks, triton.cdiv(width, features))](
             own, other, groups.edge, groups.target, groups.other, groups.place, groups.start, groups.stop,
             groups.owner, keep, constant, slope, gradient, top, bottom, out,
-            width, dim, EDGES, features, num_warps=1,
+            width, dim, edges, features, num_warps=warps,
         )  # fmt: skip
     return out
 
@@ -259,8 +267,8 @@ class Update(torch.autograd.Function):
         return gradient, of_parts[:, :, 0], of_parts, None, of_weight.sum(0), of_bias.sum(0), None
 
 
-def _features(width: int) -> int:
-    return min(FEATURES, max(32, triton.next_power_of_2(width)))
+def _features(width: int, most: int) -> int:
+    return min(most, max(32, triton.next_power_of_2(width)))
 
 
 def _rows(dim: int) -> int:

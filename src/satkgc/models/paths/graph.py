@@ -12,6 +12,7 @@ from torch import Tensor
 from satkgc.arrays import Int32, Int64
 
 CHUNK = 512  # edges of a group that one program or thread takes at a time
+HUB = 512  # edges into a node that make it a hub
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class MessageGraph:
     target: Tensor  # (E,) int32
     ptr: Tensor  # (N + 1,) int32: the edges into node v are ptr[v]:ptr[v + 1]
     by_degree: Tensor  # (N,) int32: nodes, those with most edges first, so that none is left for last
+    num_hubs: int  # of them, with more than HUB edges
     by_source: Groups
     by_relation: Groups
     scale: Tensor  # (N,) float32: log-degree over its mean
@@ -75,6 +77,7 @@ class MessageGraph:
             target=_int32(target, device),
             ptr=_int32(ptr, device),
             by_degree=_int32(np.argsort(-degree, kind="stable"), device),
+            num_hubs=int((degree > HUB).sum()),
             by_source=groups(source, directed, num_nodes),
             by_relation=groups(directed, source, 2 * num_relations),
             scale=torch.from_numpy(scale.astype(np.float32)).to(device),
