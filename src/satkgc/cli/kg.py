@@ -58,8 +58,18 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "entities": (list[Path], "Tables: one more with ids, names and descriptions of entities; may be repeated."),
     "relations": (Path, "Tables: one more with ids and names of relations."),
     "id": (str, "Tables: the column of ids in those. (default: guessed)"),
-    "label": (list[str], "Tables: the column of names in those. (default: guessed)"),
-    "description": (list[str], "Tables: the column of descriptions in those. (default: guessed)"),
+    "label": (
+        list[str],
+        "Tables: the column of names in those. RDF: a predicate of names, before the usual ones; may be repeated.",
+    ),
+    "alt_label": (
+        list[str],
+        "RDF: a predicate of other names (skos:altLabel), before the usual ones; may be repeated.",
+    ),
+    "description": (
+        list[str],
+        "Tables: the column of descriptions in those. RDF: a predicate of descriptions; may be repeated.",
+    ),
     "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
     "graphs": (list[str], "RDF: the IRI of the only named graph to read; may be repeated. (default: all as one)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),

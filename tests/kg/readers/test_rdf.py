@@ -34,7 +34,9 @@ def turtle(tmp_path: Path):  # type: ignore[no-untyped-def]
     return run
 
 
-@pytest.mark.parametrize("predicate", ["rdfs:label", "skos:prefLabel", "schema:name", "schemas:name", "foaf:name"])
+@pytest.mark.parametrize(
+    "predicate", ["rdfs:label", "skos:prefLabel", "schema:name", "schemas:name", "foaf:name", "dct:title"]
+)
 def test_names(turtle, predicate: str) -> None:  # type: ignore[no-untyped-def]
     source = turtle(f':a {predicate} "Ann  of\\n Green Gables" .')
     assert source.entities == {"http://e/a": ("Ann of Green Gables", ""), "http://e/b": ("b", "")}
@@ -42,8 +44,12 @@ def test_names(turtle, predicate: str) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(
-    "predicate", ["schema:description", "schemas:description", "rdfs:comment", "dct:description", "skos:definition"]
-)
+    "predicate",
+    [
+        "schema:description", "schemas:description", "rdfs:comment", "dct:description", "skos:definition",
+        "skos:scopeNote", "skos:note", "dct:abstract",
+    ],
+)  # fmt: skip
 def test_descriptions(turtle, predicate: str) -> None:  # type: ignore[no-untyped-def]
     assert turtle(f':a {predicate} "a girl" .').entities["http://e/a"] == ("a", "a girl")
 
@@ -146,14 +152,16 @@ def test_blank_nodes_with_a_name_stay_and_others_go(turtle, caplog) -> None:  # 
     with caplog.at_level(logging.WARNING):
         source = turtle(
             '_:z foaf:name "Bob" . :a :likes _:z . :a :owns [ :has :b ] ; :list ( :a :b ) . '
-            '[] foaf:name "Cy" ; :likes :a . [] rdfs:comment "no name" ; :likes :a .'
+            '[] foaf:name "Cy" ; :likes :a . [] rdfs:comment "no name" ; :likes :a . :a :owns [ a :Thing ] .'
         )
     assert source.entities == {
         "http://e/a": ("a", ""), "http://e/b": ("b", ""), "_:b0": ("Bob", ""), "_:b1": ("Cy", ""),
     }  # fmt: skip
     assert ("http://e/a", "http://e/likes", "_:b0") in source.splits["train"]
-    assert set(source.relations) == {"http://e/knows", "http://e/likes"}  # none that only left-out triples had
-    assert "8 triples of blank nodes without a name" in caplog.text
+    relations = {"knows": "knows", "likes": "likes", "owns/has": "owns has", "list": "list"}
+    assert source.relations == {f"http://e/{id}": name for id, name in relations.items()}
+    assert "3 triples of blank nodes without a name" in caplog.text  # of the nameless two
+    assert "3 triples made of blank nodes" in caplog.text
 
 
 def test_named_graphs_are_one_and_repeats_are_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -212,6 +220,31 @@ def test_a_graph_without_a_statement_is_refused(tmp_path: Path) -> None:
     (tmp_path / "g.nt").write_text(forms.nt(forms.Source({"train": [("http://e/a", "http://e/r", "http://e/b")]}, {})))
     with pytest.raises(SatkgcError, match=r"g\.nt: no statement is in the graph http://e/g; it has 0 named graphs"):
         read_graph(tmp_path / "g.nt", ReadOptions(graphs=("http://e/g",)))
+
+
+def test_other_names_stand_in_the_description(turtle) -> None:  # type: ignore[no-untyped-def]
+    other = ", ".join(f'"N{i}"' for i in range(9))
+    source = turtle(
+        ':a rdfs:label "Ann" ; skos:altLabel "Annie"@en, "Ännchen"@de, "Ann" ; rdfs:comment "a girl" . '
+        f':b skos:altLabel {other} . :c schema:alternateName "Cy" . :a :knows :c .'
+    )
+    assert source.entities["http://e/a"] == ("Ann", "also called Annie; a girl")
+    assert source.entities["http://e/b"] == ("b", "also called N0, N1, N2, N3, N4")
+    assert source.entities["http://e/c"] == ("c", "also called Cy")
+
+
+def test_predicates_of_texts_can_be_chosen(turtle) -> None:  # type: ignore[no-untyped-def]
+    """The chosen ones come first, in order, then the usual ones; by IRI, by prefix of the file or a known one."""
+    text = ':a :title "T" ; rdfs:label "L" ; :nick "N" ; :about "A" ; skos:note "S" . :b :alias "B" ; rdfs:label "L" . '
+    text += ':c rdfs:label "C" . :c :knows :a .'
+    source = turtle(text, label=["http://e/title", ":alias"], alt_label=":nick", description=["skos:note", ":about"])
+    assert source.entities == {
+        "http://e/a": ("T", "also called N; S"), "http://e/b": ("B", ""), "http://e/c": ("C", ""),
+    }  # fmt: skip
+    with pytest.raises(
+        SatkgcError, match=r"no statement has the predicate http://e/titel; did you mean http://e/title"
+    ):
+        turtle(text, label="http://e/titel")
 
 
 sizes = st.lists(st.integers(1, 60), min_size=1, max_size=20)

@@ -35,6 +35,15 @@ PREFIXES = {
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
     "owl": "http://www.w3.org/2002/07/owl#",
     "skos": "http://www.w3.org/2004/02/skos/core#",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dct": "http://purl.org/dc/terms/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "schema": "http://schema.org/",
+    "schemas": "https://schema.org/",
+    "dbo": "http://dbpedia.org/ontology/",
+    "obo": "http://purl.obolibrary.org/obo/",
+    "oboInOwl": "http://www.geneontology.org/formats/oboInOwl#",
 }
 
 # As RDF has them, and with a language of two or three letters, for no other is in use: "english" is none.
@@ -87,6 +96,9 @@ class ReadOptions:
     label: Sequence[str] = ()
     description: Sequence[str] = ()
 
+    # RDF: label and description are predicates, by IRI or with a prefix, that give names and descriptions, the best
+    # first; and other names, which stand in the description. The usual ones come after them (see rdf_texts.py).
+    alt_label: Sequence[str] = ()
     # RDF: languages of labels and descriptions, the best first; then those without a language, then any. In one text
     # they stand between commas; an empty one is a label without a language.
     languages: Sequence[str] = ("en",)
@@ -109,7 +121,7 @@ class ReadOptions:
         for name in ("head", "relation", "tail", "split_column", "id"):
             if isinstance(value := getattr(self, name), int):  # a position
                 object.__setattr__(self, name, str(value))
-        for name in ("exclude", "graphs", "relation_name", "label", "description", "entities"):
+        for name in ("exclude", "graphs", "relation_name", "label", "alt_label", "description", "entities"):
             value = getattr(self, name)
             many = (value,) if isinstance(value, str | int | Path) else tuple(value or ())
             object.__setattr__(self, name, tuple(Path(one) if name == "entities" else str(one) for one in many))
@@ -139,7 +151,7 @@ APPLIES = {
     **dict.fromkeys(("head", "relation", "tail", "relation_name", "split_column"), ("table",)),
     **dict.fromkeys(("entities", "relations", "id"), ("table",)),
     **dict.fromkeys(("label", "description"), ("table", "rdf")),
-    **dict.fromkeys(("languages", "graphs"), ("rdf",)),
+    **dict.fromkeys(("alt_label", "languages", "graphs"), ("rdf",)),
 }
 _FORMS = {"folder": "a folder of train.tsv", "table": "tables", "rdf": "RDF"}
 
