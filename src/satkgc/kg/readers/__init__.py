@@ -24,7 +24,7 @@ ARCHIVE_SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".tar.bz2", ".tar", ".zip")
 # `assemble` does the rest: all checks on content, the numbering, the split. A module is imported when it is used.
 READERS: dict[str, tuple[str, ...]] = {
     "table": (".csv", ".tsv", ".parquet"),
-    "rdf": (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl", ".jsonld", ".json"),
+    "rdf": (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl", ".jsonld", ".json", ".ofn", ".omn", ".owx", ".obo"),
 }
 """Which module reads a file, by the ending of its name; .gz and .zst after it are unpacked by `SourceFile`."""
 

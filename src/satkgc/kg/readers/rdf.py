@@ -20,6 +20,7 @@ from urllib.parse import quote
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.options import ReadOptions
+from satkgc.kg.readers.owl_syntaxes import rdf_xml, syntax_of
 from satkgc.kg.readers.rdf_nodes import RdfNodes
 from satkgc.kg.readers.source import SourceFile
 
@@ -53,9 +54,10 @@ def _quads(file: SourceFile, prefixes: dict[str, str]) -> Iterator[Any]:
     import pyoxigraph
 
     ending = Path(file.stem).suffix.lower().removeprefix(".")
-    form = pyoxigraph.RdfFormat.from_extension("rdf" if ending == "owl" else ending)
+    syntax = syntax_of(file)
+    form = pyoxigraph.RdfFormat.from_extension("rdf" if ending == "owl" or syntax else ending)
     assert form is not None  # `read_graph` knows which endings there are
-    with file.open() as stream:
+    with io.BytesIO(rdf_xml(file, syntax)) if syntax else file.open() as stream:
         xml = form == pyoxigraph.RdfFormat.RDF_XML
         reader = cast(IO[bytes], XmlEntityGuard(stream, file.shown)) if xml else stream
         try:
