@@ -1,8 +1,8 @@
 """Triton kernels of the path model: a program takes one node, or one chunk of edges, and a block of features.
 
-Sums are added in an order that the edges alone decide, so that a result does not depend on timing. A node with few edges
-is one warp's, whose lanes lie along the features and have nothing to exchange. Programs of one block of features run
-together: its rows of states, a few megabytes, then stay in the cache, and each is read from memory about once.
+Sums are added in an order that the edges alone decide, so that a result does not depend on timing. The lanes of a program
+with few edges lie along the features, and have nothing to exchange. Programs of one block of features run together: its
+rows of states, a few megabytes, then stay in the cache, and each is read from memory about once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from torch import Tensor
 from satkgc.models.paths.graph import Groups, MessageGraph
 
 # Features of a program, at most; edges that it reads together; warps.
-LIGHT = 256, 8, 1  # a node with few edges
-HEAVY = 64, 64, 8  # one with many, whose programs would otherwise outlast all others
-GROUP = 64, 32, 4  # a chunk of edges of one source or relation
+LIGHT = 512, 4, 2  # a node with few edges
+HEAVY = 32, 64, 4  # one with many, whose programs would otherwise outlast all others
+GROUP = 256, 4, 2  # a chunk of edges of one source or relation
 ELEMENTS = 1024  # of a program that goes over all states one by one
 NONE = tl.constexpr(2**30)
 

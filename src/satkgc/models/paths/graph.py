@@ -12,7 +12,7 @@ from torch import Tensor
 from satkgc.arrays import Int32, Int64
 
 CHUNK = 512  # edges of a group that one program or thread takes at a time
-HUB = 512  # edges into a node that make it a hub
+HUB = 1024  # edges into a node that make it a hub
 
 
 @dataclass(frozen=True, eq=False)
