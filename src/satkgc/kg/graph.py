@@ -81,6 +81,37 @@ class KnowledgeGraph:
 
         return load(source, options)
 
+    @classmethod
+    def from_pandas(cls, triples: Any, entities: Any = None, relations: Any = None, **options: Any) -> KnowledgeGraph:
+        """Make a graph from data frames of pandas (or pyarrow): triples, and texts of entities and relations.
+
+        They are read as tables are: `options` are those of `load`, the columns by their usual names.
+        """
+        from satkgc.kg.loading import check_options
+        from satkgc.kg.readers.frames import read_pandas
+
+        return read_pandas(triples, entities, relations, check_options(options))
+
+    @classmethod
+    def from_networkx(cls, graph: Any, **options: Any) -> KnowledgeGraph:
+        """Make a graph from one of networkx, whose edges have a relation as an attribute, or as the key.
+
+        `relation`, `label` and `description` name the attributes of edges and nodes; `relation_name` is what all edges
+        say. Other `options` are those of `load`: exclude, split …
+        """
+        from satkgc.kg.loading import check_options
+        from satkgc.kg.readers.frames import read_networkx
+
+        return read_networkx(graph, check_options(options))
+
+    @classmethod
+    def from_rdflib(cls, graph: Any, **options: Any) -> KnowledgeGraph:
+        """Make a graph from a graph or dataset of rdflib, by the rules for RDF; `options` are those of `load`."""
+        from satkgc.kg.loading import check_options
+        from satkgc.kg.readers.frames import read_rdflib
+
+        return read_rdflib(graph, check_options(options))
+
     def save(self, folder: str | Path, *, overwrite: bool = False) -> KnowledgeGraph:
         """Write the binary form and return the graph opened from it."""
         from satkgc.kg import store

@@ -18,12 +18,7 @@ SPLIT_OPTIONS = {"split", "valid", "test", "seed"}
 
 def load(source: Sources, options: dict[str, Any]) -> KnowledgeGraph:
     """Open what `source` names: several sources as one graph, or an existing path first, then the catalogue."""
-    known = {f.name for f in fields(ReadOptions)}
-    for option in options.keys() - known:
-        near = difflib.get_close_matches(option, known, n=1)
-        raise SatkgcError(
-            f"unknown option {option!r}", remedy=f"did you mean {near[0]!r}?" if near else f"known: {sorted(known)}"
-        )
+    check_options(options)
     if isinstance(source, list | tuple) and all(isinstance(one, str | Path) for one in source):
         if len(source) != 1:
             return read_graph(source, ReadOptions(**options))
@@ -39,6 +34,17 @@ def load(source: Sources, options: dict[str, Any]) -> KnowledgeGraph:
         _refuse(options.keys() - SPLIT_OPTIONS, source)
         return store.open_graph(path)
     return read_graph(path, ReadOptions(**options))
+
+
+def check_options(options: dict[str, Any]) -> ReadOptions:
+    """The options, if there are such."""
+    known = {f.name for f in fields(ReadOptions)}
+    for option in options.keys() - known:
+        near = difflib.get_close_matches(option, known, n=1)
+        raise SatkgcError(
+            f"unknown option {option!r}", remedy=f"did you mean {near[0]!r}?" if near else f"known: {sorted(known)}"
+        )
+    return ReadOptions(**options)
 
 
 def _no_source(source: object) -> SatkgcError:

@@ -39,14 +39,36 @@ _REFERENCE = re.compile(rb"[&%](?!#|lt;|gt;|amp;|quot;|apos;)\w")
 
 def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
     """Read RDF files as one graph; the form of each is told by its ending."""
-    if find_spec("pyoxigraph") is None:
-        raise SatkgcError("RDF needs pyoxigraph", where=files[0].shown, remedy="pip install 'satkgc[rdf]'")
+    _require_pyoxigraph(files[0].shown)
     shown = files[0].shown if len(files) == 1 else f"{files[0].shown} and {len(files) - 1:,} more"
     nodes = RdfNodes(shown, options)
     quads = (quad for file in files for quad in _quads(file, nodes.prefixes))
     for quad in _of_graphs(quads, options.graphs, shown):
         nodes.add(quad)
     return nodes.graph(options.name or Path(files[0].stem).stem, options)
+
+
+def read_statements(
+    data: bytes, ending: str, prefixes: dict[str, str], name: str, options: ReadOptions
+) -> KnowledgeGraph:
+    """Statements that another library wrote, as N-Triples or N-Quads."""
+    _require_pyoxigraph("the graph")
+    import pyoxigraph
+
+    nodes = RdfNodes("the graph", options)
+    nodes.prefixes.update(prefixes)
+    try:
+        quads = iter(pyoxigraph.parse(data, pyoxigraph.RdfFormat.from_extension(ending)))
+        for quad in _of_graphs(quads, options.graphs, "the graph"):
+            nodes.add(quad)
+    except SyntaxError as error:
+        raise SatkgcError(f"not RDF: {_message(error)}", where="the graph", remedy="correct it there") from None
+    return nodes.graph(name, options)
+
+
+def _require_pyoxigraph(shown: str) -> None:
+    if find_spec("pyoxigraph") is None:
+        raise SatkgcError("RDF needs pyoxigraph", where=shown, remedy="pip install 'satkgc[rdf]'")
 
 
 def _quads(file: SourceFile, prefixes: dict[str, str]) -> Iterator[Any]:

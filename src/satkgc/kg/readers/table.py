@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +53,17 @@ class TextTable:
         return self._file.at(self._text.line_of(row, header))
 
 
-Table = TextTable | ParquetTable
+class Table(Protocol):
+    """Columns by place, with their names; those of a text may be its first row of data."""
+
+    shown: str
+    names: list[str]
+
+    def columns(self, places: Sequence[int], header: bool = True) -> list[pa.ChunkedArray]:
+        """The columns at these places."""
+
+    def where(self, row: int, header: bool = True) -> str:
+        """The place that a message names."""
 
 
 def open_table(file: SourceFile) -> Table:
