@@ -12,7 +12,7 @@ from little_world import little_world
 from satkgc.completion import INDEXES, Completer, NewEntity, Question, Role
 from satkgc.completion.prepare import open_prepared, prepare
 from satkgc.errors import SatkgcError
-from satkgc.models import Questions
+from satkgc.models import FusedConfig, FusedModel, Questions
 from toy_models import PlainScores, WordVectors
 
 
@@ -38,7 +38,13 @@ def scores(kg, tmp_path_factory):
     return load(PlainScores(kg), tmp_path_factory.mktemp("scores") / "run")
 
 
-@pytest.fixture(params=["vectors", "scores"])
+@pytest.fixture(scope="module")
+def fused(kg, tmp_path_factory):
+    mixed = FusedModel(kg, FusedConfig(), {"words": WordVectors(kg), "plain": PlainScores(kg, 0.05)})
+    return load(mixed, tmp_path_factory.mktemp("fused") / "run")
+
+
+@pytest.fixture(params=["vectors", "scores", "fused"])
 def completer(request):
     return request.getfixturevalue(request.param)
 

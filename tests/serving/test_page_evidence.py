@@ -122,3 +122,24 @@ def test_marks_of_the_tokenizer_become_one_dash(page) -> None:  # type: ignore[n
         "[CLS] dog : a pet [SEP] is a [SEP]",
     ]
     assert page.evaluate(program, texts) == ["dog: a pet — is a"] * 2 + ["dog : a pet — is a"]
+
+
+def test_the_experts_of_a_fused_model_are_named(page) -> None:  # type: ignore[no-untyped-def]
+    said = [("text", 0.625, 1), ("complex_2", -0.375, 1204), ("<b>paths</b>", None, None)]
+
+    def with_experts(route) -> None:  # type: ignore[no-untyped-def]
+        body = route.fetch().json()
+        body["experts"] = [dict(zip(("name", "share", "rank"), expert, strict=True)) for expert in said]
+        route.fulfill(json=body)
+
+    page.route("**/api/v1/evidence", with_experts)
+    pick(page, "dog")
+    page.locator(".answer").first.click()
+    rows = page.locator(".experts li")
+    rows.first.wait_for()
+    assert rows.nth(0).locator("span").all_text_contents() == ["text", "", "63 %", "rank 1"]
+    assert rows.nth(1).locator("span").all_text_contents() == ["complex 2", "", "−38 %", "rank 1204"]
+    assert rows.nth(2).locator("span").all_text_contents() == ["<b>paths</b>", "", "nothing to say", ""]
+    assert page.locator(".share.against").count() == 1
+    sizes = page.locator(".share").evaluate_all("bars => bars.map((bar) => getComputedStyle(bar).backgroundSize)")
+    assert sizes == ["62.5% 100%", "37.5% 100%", "0% 100%"]

@@ -16,7 +16,7 @@ from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
 
 if TYPE_CHECKING:
-    from satkgc.completion import Answer, Evidence
+    from satkgc.completion import Answer, Evidence, ExpertShare
 
 
 class Side(StrEnum):
@@ -258,12 +258,20 @@ def _print_answers(answers: list[Answer], relations: bool) -> None:
         right = title in ("#", "probability", "score")
         justify: Any = "right" if right else "left"
         table.add_column(title, justify=justify, no_wrap=title != "id", overflow="fold", width=width)
-    described = not relations and left >= len("description")
+    shown = any(a.experts for a in answers)
+    if shown:
+        table.add_column("experts", no_wrap=True)
+    described = not relations and not shown and left >= len("description")
     if described:
         table.add_column("description", no_wrap=True, width=left)
     for row, a in zip(rows, answers, strict=True):
-        table.add_row(*map(_plain, row + ([a.description] if described else [])))
+        more = [", ".join(map(_expert, a.experts))] if shown else [a.description] if described else []
+        table.add_row(*map(_plain, row + more))
     console.print(table if answers else "no answer passes the filters")
+
+
+def _expert(expert: ExpertShare) -> str:
+    return f"{expert.name} –" if expert.share is None else f"{expert.name} {expert.share:.0%}"
 
 
 def _evidence_text(evidence: Evidence) -> str:
@@ -271,6 +279,13 @@ def _evidence_text(evidence: Evidence) -> str:
     if evidence.probability is not None:
         summary += f", probability {evidence.probability:.1%} as the missing {evidence.asked}"
     lines = [summary, ""]
+    if evidence.experts:
+        lines.append("what each expert adds to it against the other candidates, and its rank by that expert alone:")
+        for expert in evidence.experts:
+            said = "nothing to say" if expert.share is None else f"{expert.share:+.0%}"
+            rank = "" if expert.rank is None else f"  rank {expert.rank:,}"
+            lines.append(f"  {expert.name:<12} {said:>5}{rank}")
+        lines.append("")
     lines.append("closest known triples of the relation, by the similarity of their heads:")
     lines += [
         f"  {s.similarity:.2f}  {s.head_name} → {s.tail_name}  ({s.head}, {s.tail})" for s in evidence.similar

@@ -110,6 +110,20 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertShare:
+    """What one expert of a fused model has to do with an answer.
+
+    Each expert lifts the answer above the best other candidates, or pulls it below them: by its part of the answer's
+    score, less the mean of its parts of theirs. The share is that, by the sum of the sizes of all experts': shares of
+    0.7, 0.2 and -0.1 say that two are for it, the first most, and one is against it.
+    """
+
+    name: str
+    share: float | None  # None: it has nothing to say about this question or this answer
+    rank: int | None  # the answer's by this expert alone, without known answers; None likewise
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One answer; `known` says whether the graph holds the triple. A run without calibration has no probability."""
 
@@ -119,6 +133,7 @@ class Answer:
     score: float  # the model's: a text model's is a cosine, -1 to 1; of a relation, the mean over both directions
     probability: float | None
     known: bool
+    experts: tuple[ExpertShare, ...] = ()  # of a fused model, where an entity is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +237,7 @@ class Evidence:
     path: tuple[Step, ...] | None  # None where the two are not connected; never the triple itself
     query_text: str  # what the model read for the question; nothing where it reads no texts
     entity_text: str  # what it read for the answer
+    experts: tuple[ExpertShare, ...] = ()  # of a fused model; for a relation those of the tail
 
 
 class UnknownNameError(SatkgcError):

@@ -27,13 +27,13 @@ from satkgc.completion.answer import (
 )
 from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
+from satkgc.completion.experts import text_model
 from satkgc.completion.prepare import OnProgress, index_checksum, is_prepared, load_model, open_prepared, prepare
 from satkgc.completion.proposals import propose
 from satkgc.completion.relations import COMPETITORS
 from satkgc.completion.retriever import IndexRetriever
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.models import TextModel
 from satkgc.training import RunFolder
 
 NEAREST = 64  # entities whose relations are suggested
@@ -96,8 +96,8 @@ class Completer:
 
     def reads_facts(self, description: str = "") -> bool:
         """Whether facts of a new entity with this description reach the model: its texts name neighbours."""
-        model = self._engine.model
-        return isinstance(model, TextModel) and bool(model.config.text.names_neighbours(description))
+        model = text_model(self._engine.model)
+        return model is not None and bool(model.config.text.names_neighbours(description))
 
     def tails(self, head: EntityRef, relation: str, k: int = 10, **filters: object) -> list[Answer]:
         """Answers to (head, relation, ?), best first; the filters are those of `Question`."""
@@ -210,8 +210,8 @@ class Completer:
         if asked == "head":
             ptr, relations = known.tail_ptr, known.tail_relations
         count, counts = kg.num_entities, np.zeros(kg.num_relations, np.int64)
-        if isinstance(retriever, IndexRetriever):
-            _, ids = retriever.nearest(retriever.entity_vector(resolved)[None], min(NEAREST, len(retriever)))
+        if (vectors := retriever.vectors) is not None:
+            _, ids = vectors.nearest(vectors.entity_vector(resolved)[None], min(NEAREST, len(vectors)))
             near = ids[0][(ids[0] >= 0) & (ids[0] < kg.num_entities)]  # an entity of the graph finds itself
             for other in near:
                 counts[np.unique(relations[ptr[other] : ptr[other + 1]])] += 1

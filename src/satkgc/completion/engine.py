@@ -10,6 +10,7 @@ import numpy as np
 from satkgc.arrays import Float32, Float64, Int32
 from satkgc.completion.answer import Answer, EntityRef, Question
 from satkgc.completion.calibration import COMPETITORS, Calibration
+from satkgc.completion.experts import expert_shares
 from satkgc.completion.names import EntityOrText, Names
 from satkgc.completion.relations import log_shares
 from satkgc.completion.retriever import EncodedQuestions, Retriever
@@ -210,11 +211,12 @@ class Engine:
         scores, ids = scores[best], ids[best]
         probabilities = self.probabilities(scores, ids, competitors, known)
         is_known = np.isin(ids, known)
+        experts = expert_shares(self.retriever, encoded.questions, ids, competitors.ids, known)
         answers = []
         for i, entity in enumerate(ids):
             shown = self.names.describe(int(entity))
             probability = None if probabilities is None else float(probabilities[i])
-            values = float(scores[i]), probability, bool(is_known[i])
+            values = float(scores[i]), probability, bool(is_known[i]), experts[i]
             answers.append(Answer(shown.id, shown.name, shown.description, *values))
         return _above_thresholds(question, answers)
 

@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 
 from satkgc.arrays import Int32
-from satkgc.completion.answer import Evidence, SimilarTriple, Step, TriplePart
+from satkgc.completion.answer import Evidence, ExpertShare, SimilarTriple, Step, TriplePart
 from satkgc.completion.engine import Engine, Query
+from satkgc.completion.experts import expert_shares, text_model
 from satkgc.completion.names import EntityOrText
-from satkgc.completion.retriever import IndexRetriever
 from satkgc.kg import shortest_path
-from satkgc.models import TextModel
+from satkgc.models import FusedModel, Questions
 
 
 def find_evidence(
@@ -25,6 +25,7 @@ def find_evidence(
     is_relation = asked == "relation"
     score, probability = _relation(engine, head, relation, tail) if is_relation else _entity(engine, query, answer)
     query_text, entity_text = _texts(engine, query, answer)
+    experts = _experts(engine, query, answer)
     return Evidence(
         asked=asked,
         known=engine.is_known(head, relation, tail),
@@ -34,6 +35,7 @@ def find_evidence(
         path=_path(engine, head, relation, tail),
         query_text=query_text,
         entity_text=entity_text,
+        experts=experts,
     )
 
 
@@ -53,6 +55,16 @@ def _relation(engine: Engine, head: EntityOrText, relation: int, tail: EntityOrT
     return float(scores[relation]), None if probabilities is None else float(probabilities[relation])
 
 
+def _experts(engine: Engine, query: Query, answer: EntityOrText) -> tuple[ExpertShare, ...]:
+    """What each expert of a fused model has to do with the answer."""
+    if not isinstance(engine.model, FusedModel):
+        return ()
+    both = engine.questions([query, (answer, 0)])
+    questions = Questions(both.entities[:1], both.relations[:1], both.new)
+    competitors = engine.competitors([query], engine.encode([query]))[0].ids
+    return expert_shares(engine.retriever, questions, both.entities[1:], competitors, engine.known(query))[0]
+
+
 def _similar(
     engine: Engine, head: EntityOrText, relation: int, tail: EntityOrText, k: int
 ) -> tuple[SimilarTriple, ...]:
@@ -60,8 +72,8 @@ def _similar(
 
     A model without vectors has no measure of likeness, and none.
     """
-    names, retriever = engine.names, engine.retriever
-    if not isinstance(retriever, IndexRetriever):
+    names, retriever = engine.names, engine.retriever.vectors
+    if retriever is None:
         return ()
     heads = names.members(relation, "head", None)
     heads = heads[heads != head] if isinstance(head, int) else heads
@@ -127,8 +139,8 @@ def _entrances(engine: Engine, end: EntityOrText, fact: tuple[int, EntityOrText]
 
 def _texts(engine: Engine, query: Query, answer: EntityOrText) -> tuple[str, str]:
     """Tokens as text again: what was cut or added on the way shows. A model that reads no texts has none."""
-    model = engine.model
-    if not isinstance(model, TextModel):
+    model = text_model(engine.model)
+    if model is None:
         return "", ""
     words = engine.questions([(answer, 0)])
     batches = model.query_tokens(engine.questions([query])), model.entity_tokens(words.entities, words.new)

@@ -128,4 +128,5 @@ def outcome_to_json(question: Question, outcome: list[Answer] | SatkgcError) -> 
 
 def answer_to_dict(answer: Answer) -> dict[str, Any]:
     """An answer as the command line prints it."""
-    return {name: getattr(answer, name) for name in ("id", "name", "score", "probability", "known")}
+    parts = {name: getattr(answer, name) for name in ("id", "name", "score", "probability", "known")}
+    return parts | ({"experts": [asdict(expert) for expert in answer.experts]} if answer.experts else {})

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from satkgc.arrays import Float32, Int32
-from satkgc.completion.index import Index, TopK
+from satkgc.completion.index import ExactIndex, Index, TopK
 from satkgc.completion.names import EntityOrText
 from satkgc.errors import SatkgcError
-from satkgc.models import Model, Questions, VectorModel
+from satkgc.models import FusedModel, Model, Questions, VectorModel
 
 SCORES = 1 << 25  # scores of a model without vectors that are held at once: 128 MiB
 COSINE_SPREAD = 0.1  # about the standard deviation of cosines of a question's best candidates
@@ -40,6 +40,7 @@ class Retriever(ABC):
     """Candidates and scores of questions. Candidates are the graph's entities and those that were added."""
 
     model: Model
+    vectors: IndexRetriever | None = None  # entity vectors, where the model or a part of it has such
 
     def __init__(self) -> None:
         self._encoding = threading.Lock()  # one forward pass at a time: two would only share the cores
@@ -81,6 +82,7 @@ class IndexRetriever(Retriever):
         super().__init__()
         self.model: VectorModel = model
         self.index = index
+        self.vectors = self
 
     def __len__(self) -> int:
         return len(self.index)
@@ -192,8 +194,29 @@ class ScoreRetriever(Retriever):
         return scores
 
 
+class FusedRetriever(ScoreRetriever):
+    """Of a mixture: scored whole, with the entity vectors of an expert that has such, and what each expert says."""
+
+    def __init__(self, model: FusedModel) -> None:
+        super().__init__(model)
+        self.model: FusedModel = model
+        if (own := model.entity_vectors()) is not None:
+            expert, vectors = own
+            self.vectors = IndexRetriever(expert, ExactIndex(vectors.cpu().numpy(), expert.device))
+            self.vectors._encoding = self._encoding
+
+    def opinions(self, questions: Questions, candidates: Int32) -> tuple[Float32, Float32]:
+        """Of each expert: what it adds to the candidates' scores, NaN where it says nothing (n, Q, K), and its
+        log-shares of all entities (n, Q, E)."""
+        with self._encoding:
+            added = self.model.contributions(questions, candidates).cpu().numpy()
+            return added, self.model.log_shares(questions).cpu().numpy()
+
+
 def make_retriever(model: Model, index: Index | None) -> Retriever:
     """The retriever of a model: with an index where it has vectors."""
+    if isinstance(model, FusedModel):
+        return FusedRetriever(model)
     if index is None:
         return ScoreRetriever(model)
     assert isinstance(model, VectorModel)

@@ -26,11 +26,12 @@ from torch import Tensor, nn
 from satkgc.arrays import Bool, Float64, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.model import Metrics, Model, ModelConfig, Questions, VectorModel
+from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions, VectorModel
 from satkgc.settings import Settings
 
 QUESTIONS = 64  # scored at a time, at most
 SCORES = 1 << 24  # of one expert that are held at once, at most
+REMEMBERED = 32  # questions at once whose log-shares are remembered
 FUSION, VECTORS = "fusion.json", "vectors.safetensors"
 
 
@@ -106,8 +107,9 @@ class FusedModel(Model):
         super().__init__(kg, config)
         self.names = tuple(experts)
         self.experts = nn.ModuleList(experts.values())
-        self.mixture = mixture or Mixture.even(self.names, kg.num_relations)
+        self._mixture = mixture or Mixture.even(self.names, kg.num_relations)
         self.reads_text = any(expert.reads_text for expert in experts.values())
+        self._memory: dict[tuple[int, int, NewEntityText | None], Tensor] = {}  # log-shares (n, E), oldest first
         self._knows = [expert.knows_entities() for expert in experts.values()]
         everyone = np.arange(kg.num_entities, dtype=np.int32)
         for i, (name, expert) in enumerate(experts.items()):
@@ -116,6 +118,16 @@ class FusedModel(Model):
                 own = torch.from_numpy(expert.encode_entities(everyone, progress=True)) if own is None else own
                 self.register_buffer(f"vectors{i}", own.to(expert.device), persistent=False)
         self.eval()
+
+    @property
+    def mixture(self) -> Mixture:
+        """The weights."""
+        return self._mixture
+
+    @mixture.setter
+    def mixture(self, mixture: Mixture) -> None:
+        self._mixture = mixture
+        self._memory.clear()
 
     def expert(self, name: str) -> Model:
         """One of them."""
@@ -157,12 +169,36 @@ class FusedModel(Model):
         return torch.cat(parts) if parts else torch.empty(0, width)
 
     @torch.inference_mode()
+    def contributions(self, questions: Questions, candidates: Int32) -> Tensor:
+        """What each expert adds to the sum that scores candidates; NaN where it has nothing to say.  # (n, Q, K)"""
+        parts = [self._contributions(questions.select(rows), candidates[rows]) for rows in self._blocks(questions)]
+        return torch.cat(parts, 1) if parts else torch.empty(len(self.names), *candidates.shape)
+
     def log_shares(self, questions: Questions, new: Int32 | None = None) -> Tensor:
         """x: each expert's log-softmax over the graph's entities, -inf where it has nothing to say.  # (n, Q, E + m)
 
-        Columns beyond E are the entities `new` (m,), of the questions' own texts. Not for many questions at once.
+        Columns beyond E are the entities `new` (m,), of the questions' own texts. Not for many questions at once. What
+        few questions get is remembered: a person's question is searched, explained and asked about more than once.
         """
-        new = np.empty(0, np.int32) if new is None else new
+        if len(questions) > REMEMBERED or (new is not None and len(new)):
+            return self._log_shares(questions, np.empty(0, np.int32) if new is None else new)
+        size = self.kg.num_entities
+        keys = [
+            (entity, directed, questions.new[entity - size] if entity >= size else None)
+            for entity, directed in zip(questions.entities.tolist(), questions.relations.tolist(), strict=True)
+        ]
+        missing = [row for row, key in enumerate(keys) if key not in self._memory]
+        rows = {key: self._memory[key] for key in keys if key in self._memory}
+        if missing:
+            computed = self._log_shares(questions.select(missing), np.empty(0, np.int32))
+            rows |= {keys[row]: computed[:, i].clone() for i, row in enumerate(missing)}
+        self._memory |= rows
+        while len(self._memory) > max(REMEMBERED, SCORES // (len(self.names) * size)):
+            del self._memory[next(iter(self._memory))]
+        return torch.stack([rows[key] for key in keys], 1)
+
+    @torch.inference_mode()
+    def _log_shares(self, questions: Questions, new: Int32) -> Tensor:
         shape = len(self.names), len(questions), self.kg.num_entities + len(new)
         shares = torch.full(shape, -torch.inf, device=self.device)
         for i, expert in enumerate(self._models()):
@@ -180,6 +216,13 @@ class FusedModel(Model):
     def weights(self, relations: Int32) -> Tensor:
         """Of directed relations.  # (Q,) → (n, Q)"""
         return torch.from_numpy(self.mixture.weights[relations].T.astype(np.float32)).to(self.device)
+
+    def entity_vectors(self) -> tuple[VectorModel, Tensor] | None:
+        """The first expert that has vectors, and those of all entities (E, dim)."""
+        for i, expert in enumerate(self._models()):
+            if isinstance(expert, VectorModel):
+                return expert, self._vectors(i)
+        return None
 
     def alone(self, name: str) -> ExpertAlone:
         """One expert, to be evaluated with the vectors that are here already."""
@@ -253,15 +296,29 @@ class FusedModel(Model):
 
     def _score(self, questions: Questions, candidates: Int32 | None) -> Tensor:
         size = self.kg.num_entities
-        new = None if candidates is None else np.unique(candidates[candidates >= size]).astype(np.int32)
+        new, places = self._places(candidates)
         total = mix(self.log_shares(questions, new), self.weights(questions.relations), size)  # (Q, E + m)
         total -= total[:, :size].logsumexp(1, keepdim=True)
+        return total if places is None else total.gather(1, places)
+
+    def _contributions(self, questions: Questions, candidates: Int32) -> Tensor:
+        new, places = self._places(candidates)
+        assert places is not None
+        shares = self.log_shares(questions, new)
+        shares = shares.gather(2, places[None].expand(len(self.names), -1, -1))  # (n, Q, K)
+        speaks = shares > -torch.inf
+        weights = self.weights(questions.relations)[:, :, None].expand_as(shares)
+        left = weights.where(~speaks, weights.new_zeros(())).sum(0) / speaks.sum(0).clamp(min=1)
+        return ((weights + left) * shares).where(speaks, shares.new_tensor(torch.nan))
+
+    def _places(self, candidates: Int32 | None) -> tuple[Int32 | None, Tensor | None]:
+        """New entities among candidates, and the columns of all in scores that have these at their end."""
         if candidates is None:
-            return total
-        places = candidates.astype(np.int64)
-        if new is not None and len(new):
-            places = np.where(places >= size, size + np.searchsorted(new, places), places)
-        return total.gather(1, torch.from_numpy(places).to(total.device))
+            return None, None
+        size = self.kg.num_entities
+        new = np.unique(candidates[candidates >= size]).astype(np.int32)
+        places = np.where(candidates >= size, size + np.searchsorted(new, candidates), candidates)
+        return new, torch.from_numpy(places.astype(np.int64)).to(self.device)
 
 
 @dataclass(frozen=True, eq=False)

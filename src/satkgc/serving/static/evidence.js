@@ -40,7 +40,7 @@ export class Panel {
       const width = Math.max(300, Math.round(this.panel.clientWidth - 2));
       body.replaceChildren(
         draw(triple, details, evidence.path, answer.known, width, this.onPick), legend(answer.known),
-        similar(evidence, triple), path(evidence), texts(evidence));
+        ...experts(evidence), similar(evidence, triple), path(evidence), texts(evidence));
     } catch (error) {
       if (error.name === "AbortError") return;
       body.replaceChildren(el("p", { class: "status error" }, error.message));
@@ -54,6 +54,20 @@ function legend(known) {
   return el("p", { class: "legend muted" },
     sample(known ? "asked held" : "asked", known ? "this statement" : "this statement (dashed: not in the graph)"),
     sample("path", "the shortest path"), sample("", "what else the graph holds"));
+}
+
+// Of a fused model: how much of the answer is whose doing. A bar to the left is an expert that speaks against it.
+function experts({ experts, asked }) {
+  if (!experts?.length) return [];
+  const one = ({ name, share, rank }) => {
+    const said = share === null ? "nothing to say" : `${share < 0 ? "−" : ""}${Math.round(100 * Math.abs(share))} %`;
+    const bar = el("span", { class: share < 0 ? "share against" : "share", "--size": `${100 * Math.abs(share ?? 0)}%`, "aria-hidden": "true" });
+    return el("li", {}, el("span", {}, readable(name)), bar, el("span", { class: "number" }, said),
+      el("span", { class: "muted number" }, rank === null ? "" : `rank ${rank}`));
+  };
+  const what = asked === "relation" ? "the tail" : "the answer";
+  return [part("Who says so", `what each expert adds to ${what}, against the other candidates; its rank by that expert alone`,
+    el("ol", { class: "experts" }, ...experts.map(one)))];
 }
 
 function similar({ similar }, triple) {

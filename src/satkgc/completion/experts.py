@@ -1,0 +1,56 @@
+"""Who said it: the part that each expert of a fused model has in an answer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from satkgc.arrays import Float32, Int32
+from satkgc.completion.answer import ExpertShare
+from satkgc.completion.calibration import COMPETITORS
+from satkgc.completion.retriever import FusedRetriever, Retriever
+from satkgc.models import FusedModel, Model, Questions, TextModel
+
+
+def expert_shares(
+    retriever: Retriever, question: Questions, ids: Int32, competitors: Int32, known: Int32
+) -> list[tuple[ExpertShare, ...]]:
+    """Of one question's answers, against its best candidates that are not known; nothing of a model without experts."""
+    if not isinstance(retriever, FusedRetriever) or not len(ids):
+        return [()] * len(ids)
+    rivals = competitors[:COMPETITORS]
+    added, log_shares = retriever.opinions(question, np.concatenate([ids, rivals])[None].astype(np.int32))
+    answers, others = added[:, 0, : len(ids)], added[:, 0, len(ids) :]
+    shares = []
+    for i, id in enumerate(ids.tolist()):
+        lift = answers[:, i] - _mean(others[:, rivals != id])
+        size = float(np.nansum(np.abs(lift))) or 1.0
+        experts = []
+        for n, name in enumerate(retriever.model.names):
+            if np.isnan(lift[n]):
+                experts.append(ExpertShare(name, None, None))
+            else:
+                experts.append(ExpertShare(name, float(lift[n]) / size, _rank(log_shares[n, 0], id, known)))
+        shares.append(tuple(experts))
+    return shares
+
+
+def text_model(model: Model) -> TextModel | None:
+    """The text model that a model is, or the first among its experts."""
+    if isinstance(model, FusedModel):
+        return next((part for name in model.names if isinstance(part := model.expert(name), TextModel)), None)
+    return model if isinstance(model, TextModel) else None
+
+
+def _mean(parts: Float32) -> Float32:
+    """Of each expert over the candidates that it has something to say about; zero where these are none.  # (n,)"""
+    count = np.isfinite(parts).sum(1)
+    return np.asarray(np.nansum(parts, axis=1) / np.maximum(count, 1), np.float32)
+
+
+def _rank(log_shares: Float32, id: int, known: Int32) -> int | None:
+    """Of an entity among all that are not known answers; a new entity has none."""
+    if id >= len(log_shares):
+        return None
+    better = log_shares > log_shares[id]
+    better[known[known < len(log_shares)]] = False
+    return 1 + int(better.sum())

@@ -1,0 +1,165 @@
+"""The part of each expert in an answer: against the definition, entity by entity."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fused_runs import overrides
+from little_world import little_world
+from satkgc.cli import app
+from satkgc.completion import Completer, NewEntity, Question
+from satkgc.completion.prepare import prepare
+from satkgc.models import FusedConfig, FusedModel, Mixture, Questions
+from satkgc.serving.app import create_app
+from satkgc.training import train_or_stop
+from toy_models import PlainScores, WordVectors
+
+KG = little_world()
+
+
+class Few(PlainScores):
+    """Has something to say of every second entity alone."""
+
+    def knows_entities(self):
+        return np.arange(self.kg.num_entities) % 2 == 0
+
+    def knows_questions(self, questions):
+        return questions.entities < self.kg.num_entities
+
+
+@pytest.fixture(scope="module")
+def completer(tmp_path_factory):
+    experts = {"words": WordVectors(KG), "plain": PlainScores(KG, 0.05), "few": Few(KG, 0.1, dim=4)}
+    weights = np.random.default_rng(2).random((8, 3))
+    mixture = Mixture(tuple(experts), np.array([9.0, 1.0, 1.0]), weights.mean(0), weights)
+    folder = tmp_path_factory.mktemp("experts")
+    model = FusedModel(KG, FusedConfig(), experts, mixture=mixture)
+    model.save(folder / "model")
+    return Completer(prepare(folder, model), folder)
+
+
+def literal(completer, entity, directed, answer):
+    """Shares by the definition."""
+    model, kg = completer._engine.model, completer.kg
+    log_shares = model.log_shares(Questions(np.array([entity], np.int32), np.array([directed], np.int32)))[:, 0].numpy()
+    scores = model.score(Questions(np.array([entity], np.int32), np.array([directed], np.int32)))[0].numpy()
+    out = set(completer._engine.exclude((entity, directed)).tolist())
+    rivals = sorted((e for e in range(90) if e not in out), key=lambda e: (-scores[e], e))[:50]
+    weights = model.mixture.weights[directed]
+
+    def part(n, e):
+        if np.isinf(log_shares[n, e]):
+            return None
+        silent = np.isinf(log_shares[:, e])
+        return (weights[n] + weights[silent].sum() / (~silent).sum()) * log_shares[n, e]
+
+    lifts, ranks = [], []
+    known = set(kg.known_all.answers(entity, directed).tolist())
+    for n in range(3):
+        parts = [p for e in rivals if e != answer and (p := part(n, e)) is not None]
+        own = part(n, answer)
+        lifts.append(None if own is None else own - sum(parts) / len(parts))
+        ranks.append(1 + sum(log_shares[n, e] > log_shares[n, answer] for e in range(90) if e not in known))
+    size = sum(abs(lift) for lift in lifts if lift is not None)
+    return [(None, None) if lift is None else (lift / size, rank) for lift, rank in zip(lifts, ranks, strict=True)]
+
+
+@pytest.mark.parametrize("directed", [0, 3, 6])
+def test_shares_are_as_defined(completer, directed):
+    silent = 0
+    for entity in (2, 5, 44):
+        parts = {"head": f"Q{entity}"} if directed < 4 else {"tail": f"Q{entity}"}
+        relation = KG.relations.id(directed % 4)
+        for answer in completer.ask([Question(**parts, relation=relation, k=8)])[0]:
+            expected = literal(completer, entity, directed, int(answer.id[1:]))
+            assert [expert.name for expert in answer.experts] == ["words", "plain", "few"]
+            for expert, (share, rank) in zip(answer.experts, expected, strict=True):
+                assert expert.rank == rank
+                assert expert.share == (None if share is None else pytest.approx(share, abs=1e-4))
+                silent += share is None
+            assert sum(abs(expert.share or 0) for expert in answer.experts) == pytest.approx(1)
+            ends = (f"Q{entity}", answer.id) if directed < 4 else (answer.id, f"Q{entity}")
+            evidence = completer.evidence(ends[0], relation, ends[1], asked="tail" if directed < 4 else "head")
+            for one, other in zip(evidence.experts, answer.experts, strict=True):
+                assert (one.name, one.rank) == (other.name, other.rank)
+                assert one.share == (None if other.share is None else pytest.approx(other.share, abs=1e-4))
+            assert evidence.score == pytest.approx(answer.score, abs=1e-4)
+    assert silent
+
+
+def test_a_new_entity_is_left_to_who_reads(completer):
+    new = NewEntity("somebody new", "of whom nothing is known")
+    for answer in completer.tails(new, "near", k=3):
+        words, *others = answer.experts
+        assert abs(words.share) == pytest.approx(1)
+        assert [expert.share for expert in others] == [None, None]
+    as_answer = completer.evidence("Q4", "near", new)
+    assert as_answer.experts[0].share is not None
+    assert as_answer.experts[0].rank is None
+    assert as_answer.experts[1].share is None
+    assert completer.relations("Q4", new, k=2)[0].experts == ()
+
+
+def test_questions_asked_again_are_not_scored_again(completer, monkeypatch):
+    model = completer._engine.model
+    completer.tails("Q9", "near")
+    monkeypatch.setattr(model, "_log_shares", None)
+    first = completer.tails("Q9", "near")
+    assert first[0].experts
+    monkeypatch.undo()
+    weights = model.mixture
+    model.mixture = Mixture.even(model.names, 4)
+    assert completer.tails("Q9", "near") != first, "other weights, other answers"
+    model.mixture = weights
+
+
+@pytest.fixture(scope="module")
+def run(tiny_backbone, tmp_path_factory):
+    """A trained one, prepared."""
+    trained, _ = train_or_stop(
+        KG, "fused", tmp_path_factory.mktemp("fused") / "run", overrides=overrides(tiny_backbone)
+    )
+    Completer.load(trained, "cpu")
+    return trained.folder
+
+
+def test_a_run_answers_with_probabilities_and_names_its_experts(run):
+    completer = Completer.load(run, "cpu")
+    answers = completer.tails("Q3", "near", k=4)
+    assert all(0 <= answer.probability <= 1 for answer in answers)
+    assert (run / "reliability.png").exists()
+    evidence = completer.evidence("Q3", "near", answers[0].id)
+    assert evidence.query_text.startswith("[CLS]")
+    assert evidence.similar
+    assert completer.suggest_relations("Q3")
+    assert completer.reads_facts()
+    asked = CliRunner().invoke(
+        app, ["evidence", str(run), "--head", "Q3", "--relation", "near", "--tail", answers[0].id]
+    )
+    assert "what each expert adds to it" in asked.output
+    for expert in evidence.experts:
+        assert f"  {expert.name:<12} " in asked.output
+    table = CliRunner().invoke(app, ["complete", str(run), "--head", "Q3", "--relation", "near"]).output
+    assert f"text {answers[0].experts[0].share:.0%}" in table
+    listed = CliRunner().invoke(app, ["complete", str(run), "--head", "Q3", "--relation", "near", "--json"]).output
+    assert '"experts"' in listed
+    proposed = run.parent / "new.csv"
+    assert completer.propose(proposed, n=20) == 20
+
+
+def test_the_service_says_who_said_it(run):
+    from fastapi.testclient import TestClient
+
+    with TestClient(create_app(lambda: Completer.load(run, "cpu")), base_url="http://localhost") as client:
+        while client.get("/health").json()["status"] == "loading":
+            pass
+        answers = client.post("/api/v1/complete", json={"head": "Q3", "relation": "near", "k": 2}).json()["answers"]
+        assert [expert["name"] for expert in answers[0]["experts"]] == ["text", "complex", "paths"]
+        triple = {"head": "Q3", "relation": "near", "tail": answers[0]["id"]}
+        experts = client.post("/api/v1/evidence", json=triple).json()["experts"]
+        expected = Completer.load(run, "cpu").evidence("Q3", "near", answers[0]["id"]).experts
+        assert experts == [pytest.approx(asdict(expert), abs=1e-5) for expert in expected]
