@@ -68,6 +68,8 @@ class ModelConfig(Settings):
     execution: ClassVar[frozenset[str]] = frozenset()
     """Settings that change how a run is carried out and not what comes of it, as recipes name them: a resumed run may
     change these."""
+    saves_memory: ClassVar[str | None] = None
+    """The setting that, when lowered, takes less memory for a batch of the same size, if there is one."""
 
     kind: str = "text"
 
@@ -98,6 +100,16 @@ class StepContext:
         if self.precision == torch.float32:
             return nullcontext()
         return torch.autocast(self.processes.device.type, self.precision)
+
+    def seed_step(self, *words: int) -> None:
+        """Random numbers of a part of a step, from the seed and these words.
+
+        `torch.manual_seed` also seeds devices that are not in use, which takes it longer than a small step.
+        """
+        seed = step_seed(self.seed, *words)
+        torch.default_generator.manual_seed(seed)
+        if self.processes.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
 
     @contextmanager
     def rounded_products(self) -> Iterator[None]:
@@ -172,7 +184,7 @@ class Model(nn.Module, ABC):
         A model whose batch is too large for one graph of gradients replaces this. The default has every process compute
         the whole batch, which is right for small models.
         """
-        torch.manual_seed(step_seed(context.seed, batch.step))
+        context.seed_step(batch.step)
         with context.autocast():
             loss, metrics = self.loss(batch)
         check_loss(loss, type(self).__qualname__)

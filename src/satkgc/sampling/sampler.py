@@ -44,6 +44,15 @@ class Batch:
     def __len__(self) -> int:
         return len(self.heads)
 
+    def first(self, triples: int) -> Batch:
+        """Its first so many triples, and their inverses."""
+        n = len(self.triples)
+        rows = np.concatenate([np.arange(triples), np.arange(n, n + triples)])
+        heads, relations, tails = self.heads[rows], self.relations[rows], self.tails[rows]
+        hops = None if self.hops is None else self.hops[rows]
+        negatives = None if self.negatives is None else self.negatives[rows]
+        return Batch(self.step, self.triples[:triples], heads, relations, tails, hops, negatives)
+
 
 class SamplingVectors(Protocol):
     """What a sampler may ask of the model in training; both answers come from one state of it until `refresh`."""

@@ -28,6 +28,7 @@ from satkgc.training.fused_run import fit_or_stop
 from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Callback, Parts, run_loop
+from satkgc.training.memory import out_of_memory
 from satkgc.training.recipes import make_config, recipe_names, share_with_experts, user_settings
 from satkgc.training.run_folder import FORMAT, RunFolder, exclusive
 from satkgc.training.state import State
@@ -117,6 +118,9 @@ def train_or_stop(
             if not is_full(error):
                 raise
             raise SatkgcError("the disk is full; the checkpoints are intact", where=folder, remedy=MAKE_ROOM) from error
+        except torch.OutOfMemoryError as error:
+            what = f"the model does not fit the memory of {processes.device}"
+            raise SatkgcError(what, remedy="choose a smaller one, or training.device=cpu") from error
         finally:
             if processes.first and old is None and ours and not run.began:
                 run.discard()  # it failed before anything was learnt
@@ -176,10 +180,15 @@ def _train(
     batches = Batches(sampler, model.collate, state.step, steps, training.workers)
     log = Log(file, state.step, tracker, state.validated)
     parts = Parts(state, steps, batches, context, log, display, checkpoints, validation, callbacks)
+    stopped, enough = None, True
     try:
         stopped = run_loop(parts)
+    except torch.OutOfMemoryError:
+        enough = False
     finally:
         display.stop()
+    if not enough:
+        raise out_of_memory(parts)
     if processes.first:
         keep_model(run, parts)
         if stopped is None:

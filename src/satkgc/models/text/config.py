@@ -74,6 +74,7 @@ class TextModelConfig(ModelConfig):
     execution: ClassVar[frozenset[str]] = frozenset(
         f"model.encoder.{name}" for name in ("chunk_tokens", "compile", "forward", "attention")
     )
+    saves_memory: ClassVar[str | None] = "model.encoder.chunk_tokens"
 
     kind: Literal["text"] = "text"
     text: TextConfig = TextConfig()

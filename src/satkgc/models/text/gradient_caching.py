@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from satkgc.errors import SatkgcError
-from satkgc.models.model import Metrics, StepContext, check_loss, step_seed
+from satkgc.models.model import Metrics, StepContext, check_loss
 from satkgc.models.text.collate import Chunk, TextBatch
 from satkgc.models.text.towers import Towers, normalize
 
@@ -31,7 +31,7 @@ def backward(towers: Towers, loss_module: nn.Module, batch: TextBatch, context: 
 
     def encode(chunk: Chunk, grad: bool) -> Tensor:
         assert chunk.packed is not None, "a chunk of another process"
-        torch.manual_seed(step_seed(context.seed, batch.step, chunk.number))
+        context.seed_step(batch.step, chunk.number)
         # A context for each chunk: weights that autocast converted without gradients must not serve with them.
         with torch.set_grad_enabled(grad), context.autocast():
             return (towers.query if chunk.queries else towers.entity)(chunk.packed)  # (rows, D)
