@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
-from satkgc.models import MODELS, Model, StepContext
+from satkgc.models import INTERACTIONS, MODELS, EmbeddingConfig, EmbeddingModel, Model, StepContext
 from satkgc.processes import Processes
 from satkgc.sampling import Needs, SamplingConfig, make_sampler
 from satkgc.settings import Settings
@@ -29,6 +29,10 @@ SMALL = {
     },
     "toy": lambda backbone: {},
 }
+# The other interactions, by the names of their recipes: kinds of their own for the tests.
+INTERACTION = {name: f"embedding, {name}" for name in INTERACTIONS if name != EmbeddingConfig().interaction}
+for name, kind in INTERACTION.items():
+    SMALL[kind] = lambda backbone, name=name: {"interaction": name, "dim": 8, "scale": 0.5, "n3": 0.01, "dropout": 0.1}
 
 
 class ToyConfig(Settings):
@@ -68,7 +72,7 @@ class Toy(Model):
 
 
 TRAINED = {name: kind for name, kind in MODELS.items() if name != "fused"}  # the rest is made of these
-KINDS = {**TRAINED, "toy": Toy}
+KINDS = {**TRAINED, "toy": Toy, **dict.fromkeys(INTERACTION.values(), EmbeddingModel)}
 KG = small_graph()
 
 

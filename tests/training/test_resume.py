@@ -116,6 +116,26 @@ def test_after_kill_9_at_any_moment(worker, job, whole, tmp_path):
     assert_same_run(out, whole)
 
 
+def test_an_embedding_run_after_kill_9(worker, job, tmp_path):
+    left_out = ("model.encoder.backbone", "model.text.max_tokens")
+    overrides = {name: value for name, value in job["overrides"].items() if name not in left_out}
+    own = job | {"recipe": "rotate-saam", "overrides": overrides | {"model.dim": 8, "training.learning_rate": 0.1}}
+    assert Child(worker, own, tmp_path / "whole").end() == 0, Path(job["output"]).read_text()
+    for target in (2, 11):
+        child = Child(worker, own, tmp_path / "killed")
+        child.wait_for(target)
+        child.signal(signal.SIGKILL)
+        assert child.end() == -signal.SIGKILL
+    assert Child(worker, own, tmp_path / "killed").end() == 0, Path(job["output"]).read_text()
+    for name in (f"checkpoints/step-{STEPS:08d}/weights", f"checkpoints/step-{STEPS:08d}/optimizer", "model/model"):
+        left, right = (load_file(tmp_path / run / f"{name}.safetensors") for run in ("whole", "killed"))
+        assert left.keys() == right.keys()
+        assert all(torch.equal(value, right[key]) for key, value in left.items()), name
+    losses = [[r["loss"] for r in read_log(tmp_path / run / "log.jsonl") if "loss" in r] for run in ("whole", "killed")]
+    assert len(losses[0]) == STEPS
+    assert losses[0] == losses[1]
+
+
 def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
     out, output = tmp_path / "stopped", Path(job["output"])
     output.write_text("")

@@ -25,8 +25,8 @@ def export(
 ) -> None:
     """Export a model to other tools, with a model card.
 
-    sentence-transformers and onnx write both towers and compare their vectors with the run's own; parquet and npy
-    write the entity vectors.
+    sentence-transformers and onnx write both towers of a text model and compare their vectors with the run's own;
+    parquet and npy write the entity vectors, of an embedding model those of relations too.
 
     [bold]Examples[/]
 

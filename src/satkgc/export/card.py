@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from satkgc.models import TextModelConfig
+from satkgc.export.embeddings import describe_form
+from satkgc.models import EmbeddingConfig, TextModelConfig
 from satkgc.text import TextConfig
 from satkgc.training import RunFolder
 
@@ -63,6 +64,10 @@ def model_card(run: RunFolder, format: str, checks: dict[str, Any]) -> str:
         for name, value in checks.items()
     )
     what = TEXT if is_text else f"A model of kind {model.kind}: inner products of vectors say how well an entity fits."
+    form = "Vectors have length 1."
+    if isinstance(model, EmbeddingConfig):
+        what = "An embedding of each entity and relation, learnt from the triples alone."
+        form = describe_form(model)
     return f"""---
 library_name: {format if format == "sentence-transformers" else "satkgc"}
 tags: [knowledge-graph, link-prediction]
@@ -87,7 +92,7 @@ tags: [knowledge-graph, link-prediction]
 
 {use}
 
-{_reads(text) if text else ""}Vectors have length 1.
+{_reads(text) if text else ""}{form}
 
 ## Intended use and limits
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 
 from satkgc.completion import Completer
 from satkgc.errors import SatkgcError
+from satkgc.export.embeddings import write_embeddings_npy, write_embeddings_parquet
 from satkgc.kg import KnowledgeGraph
-from satkgc.models import TextModel, TextModelConfig
+from satkgc.models import EmbeddingConfig, TextModel, TextModelConfig
 from satkgc.text import TextConfig, full_text, relation_label, relation_text
 from satkgc.training import RunFolder
 
@@ -22,6 +23,8 @@ ROWS = 8192  # entities written at once
 
 def write_parquet(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
     """entities.parquet: id, name, the text that was read if the model reads any, vector."""
+    if isinstance(run.config.model, EmbeddingConfig):
+        return write_embeddings_parquet(run, out)
     completer, kg = Completer.load(run.folder, device), run.kg
     dim = completer.vectors(0, 1).shape[1]
     config = run.config.model
@@ -45,16 +48,16 @@ def write_parquet(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
 
 def write_npy(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
     """entities.npy (E, dim) float32, and ids.txt with one id a line."""
+    _write_ids(_ids(run.kg), out / "ids.txt")
+    if isinstance(run.config.model, EmbeddingConfig):
+        _write_ids(run.kg.relations.ids.to_pylist(), out / "relation_ids.txt")
+        return write_embeddings_npy(run, out)
     completer, count = Completer.load(run.folder, device), run.kg.num_entities
     dim = completer.vectors(0, 1).shape[1]
-    if broken := [id for id in _ids(run.kg) if "\n" in id or "\r" in id]:
-        raise SatkgcError(f"the id {broken[0]!r} has two lines, ids.txt one for each", remedy="export as parquet")
     array = np.lib.format.open_memmap(out / "entities.npy", "w+", np.float32, (count, dim))
     for start, stop in _ranges(count):
         array[start:stop] = completer.vectors(start, stop)
     array.flush()
-    with (out / "ids.txt").open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{id}\n" for id in _ids(run.kg))
     return {"entities": count, "width": dim}
 
 
@@ -104,6 +107,15 @@ def _neighbours(kg: KnowledgeGraph, config: TextConfig, entity: int) -> Iterator
 def _ranges(count: int) -> Iterator[tuple[int, int]]:
     for start in range(0, count, ROWS):
         yield start, min(start + ROWS, count)
+
+
+def _write_ids(ids: Iterable[str], file: Path) -> None:
+    with file.open("w", encoding="utf-8", newline="\n") as stream:
+        for id in ids:
+            if "\n" in id or "\r" in id:
+                what = f"the id {id!r} has two lines, {file.name} one for each"
+                raise SatkgcError(what, remedy="export as parquet")
+            stream.write(f"{id}\n")
 
 
 def _ids(kg: KnowledgeGraph) -> Iterator[str]:
