@@ -10,7 +10,7 @@ import pytest
 
 from graphs import graph_of
 from satkgc.completion import proposals as module
-from satkgc.completion.proposals import COLUMNS, BestTriples, iri
+from satkgc.completion.proposals import COLUMNS, DESCRIPTIONS, BestTriples, iri
 from satkgc.errors import SatkgcError
 
 pytest_plugins = ["world"]
@@ -62,6 +62,10 @@ def test_the_best_missing_triples_of_some_relations(completer, expected, tmp_pat
     }
     assert not known & set(keys)
     assert rows[0]["head_name"] == completer.kg.entities.name(int(rows[0]["head"][1:]))
+    for row in rows:
+        for end in ("head", "tail"):
+            described = completer.kg.entities.description(int(row[end][1:]))
+            assert row[f"{end}_description"] == " ".join(described.split())
     assert list(tmp_path.iterdir()) == [out]
     # Asked for more than there are, it gives them all.
     assert completer.propose(tmp_path / "all.tsv", n=10**6, relations=["near", "born_in"]) == len(expected)
@@ -187,7 +191,7 @@ def test_all_forms_hold_the_same_triples(completer, tmp_path):
     rows = read(tmp_path / "out.tsv")
     assert rows == read(tmp_path / "out.csv")
     table = pq.read_table(tmp_path / "out.parquet")
-    assert table.column_names == COLUMNS
+    assert table.column_names == [*COLUMNS, *DESCRIPTIONS]
     assert table["tail"].to_pylist() == [row["tail"] for row in rows]
     assert table["score"].to_pylist() == pytest.approx([float(row["score"]) for row in rows], abs=1e-5)
     triples = [

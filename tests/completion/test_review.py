@@ -44,6 +44,29 @@ def test_what_was_accepted_as_rdf_and_as_a_table(completer, reviewed, tmp_path):
     assert (tmp_path / "accepted.tsv").read_text().splitlines() == [rows[0], rows[2], rows[4]]
 
 
+def test_what_was_accepted_goes_back_into_the_graph(completer, reviewed, tmp_path):
+    kg = completer.kg
+    accept_proposals(reviewed, tmp_path / "accepted.csv")
+    kg.save(tmp_path / "graph")
+    with (tmp_path / "accepted.csv").open(newline="") as file:
+        accepted = [(row["head"], row["relation"], row["tail"]) for row in csv.DictReader(file)]
+    assert len(accepted) == 2
+    more = KnowledgeGraph.load([tmp_path / "graph", tmp_path / "accepted.csv"])
+    before, after = (
+        [(g.entities.id(h), g.relations.id(r), g.entities.id(t)) for h, r, t in g.train] for g in (kg, more)
+    )
+    assert after == before + accepted
+    for split in ("valid", "test"):
+        assert more.split(split).tolist() == kg.split(split).tolist()
+    for mine, theirs in ((more.entities, kg.entities), (more.relations, kg.relations)):
+        assert (mine.ids, mine.names, mine.descriptions) == (theirs.ids, theirs.names, theirs.descriptions)
+    alone = KnowledgeGraph.load(tmp_path / "accepted.csv", split="none")  # with the names and descriptions of proposals
+    for index, id in enumerate(alone.entities.ids.to_pylist()):
+        known = kg.entities.index(id)
+        assert alone.entities.name(index) == kg.entities.name(known)
+        assert alone.entities.description(index) == kg.entities.description(known)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -61,7 +84,7 @@ def test_bad_tables_are_one_line_and_write_nothing(reviewed, tmp_path, before, a
 
 def test_rows_that_were_emptied_are_passed_over_and_quotes_must_close(reviewed, tmp_path):
     text = reviewed.read_text(encoding="utf-8-sig")
-    reviewed.write_text(text + ";" * 8 + "\n", encoding="utf-8")
+    reviewed.write_text(text + ";" * 10 + "\n", encoding="utf-8")
     assert accept_proposals(reviewed, tmp_path / "out.nt") == (2, 6)
     reviewed.write_text(text.replace("near", '"near', 1), encoding="utf-8")
     with pytest.raises(SatkgcError, match=r"reviewed\.csv:\d+: not a table \(.*\); look for a quote"):
@@ -87,23 +110,25 @@ def test_bad_places(reviewed, tmp_path):
 
 
 QUOTED = [
-    ('"a"', "r", 'b "c"', '"Heroes" album', "says", 'open "', 0.5, None),
-    ('a"', "r", '"b', "of two words", '"', '"" twice', 0.25, 0.125),
+    ('"a"', "r", 'b "c"', '"Heroes" album', "says", 'open "', 0.5, None, 'a "record"', ""),
+    ('a"', "r", '"b', "of two words", '"', '"" twice', 0.25, 0.125, "", "two, or more"),
 ]
 
 
-@pytest.mark.parametrize("quoted", [QUOTED, [('"a"', "r", "b", "A", "R", "B", 0.5, None)]])
+@pytest.mark.parametrize("quoted", [QUOTED, [('"a"', "r", "b", "A", "R", "B", 0.5, None, "", "")]])
 def test_a_tsv_table_has_no_quoting_and_is_read_back(tmp_path, quoted):
-    rows = [*quoted, ("x", "r", "y", "tab\there", "line\r\nbreak", "", -1.0, None)]
+    rows = [*quoted, ("x", "r", "y", "tab\there", "line\r\nbreak", "", -1.0, None, "two\nlines", "")]
     write_triples(tmp_path / "new.tsv", [rows])
     kg = KnowledgeGraph.load(tmp_path / "new.tsv", split="none")
     triples = [(kg.entities.id(h), kg.relations.id(r), kg.entities.id(t)) for h, r, t in kg.train]
     assert triples == [row[:3] for row in rows]
     text = (tmp_path / "new.tsv").read_text()
-    (tmp_path / "reviewed.tsv").write_text(text.replace("\t\n", "\tyes\n"))
+    header, *lines = (line.split("\t") for line in text.splitlines())
+    looked = ["\t".join(header), *("\t".join([*cells[:8], "yes", *cells[9:]]) for cells in lines)]
+    (tmp_path / "reviewed.tsv").write_text("\n".join(looked) + "\n")
     assert accept_proposals(tmp_path / "reviewed.tsv", tmp_path / "accepted.tsv") == (len(rows), len(rows))
     assert (tmp_path / "accepted.tsv").read_text() == text
-    assert text.splitlines()[-1] == "x\tr\ty\ttab here\tline break\t\t-1.000000\t\t"
+    assert text.splitlines()[-1] == "x\tr\ty\ttab here\tline break\t\t-1.000000\t\t\ttwo lines\t"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -112,7 +137,7 @@ def test_a_tsv_table_that_a_spreadsheet_saved_is_read_with_its_quotes(tmp_path, 
     with (tmp_path / "new.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
     with (tmp_path / "reviewed.tsv").open("w", newline="") as file:
-        saved = [[*header, "note"], *([*row[:-1], "yes", f"two{end}lines"] for row in rows)]
+        saved = [[*header, "note"], *([*row[:8], "yes", *row[9:], f"two{end}lines"] for row in rows)]
         csv.writer(file, delimiter="\t", lineterminator=end).writerows(saved)
     assert accept_proposals(tmp_path / "reviewed.tsv", tmp_path / "accepted.csv") == (2, 2)
     assert (tmp_path / "accepted.csv").read_text() == (tmp_path / "new.csv").read_text()
@@ -122,7 +147,7 @@ def test_a_tsv_table_that_a_spreadsheet_saved_is_read_with_its_quotes(tmp_path, 
 def test_ids_that_cannot_stand_in_a_tsv_table_are_refused(tmp_path, id):
     message = r"^[^\n]*new\.tsv: [^\n]*cannot stand in a TSV file: [^\n]*; write \.csv or \.parquet$"
     with pytest.raises(SatkgcError, match=message):
-        write_triples(tmp_path / "new.tsv", [[("x", "r", id, "", "", "", 0.5, None)]])
+        write_triples(tmp_path / "new.tsv", [[("x", "r", id, "", "", "", 0.5, None, "", "")]])
     assert list(tmp_path.iterdir()) == []
     # And of a graph with such ids before anything is asked.
     entities = Vocabulary.build("entity", pa.array([id]), pa.array(["A"]), pa.array([""]))

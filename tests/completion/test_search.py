@@ -150,3 +150,21 @@ def test_names_outside_the_index():
     assert name_match("zan", "Zanzibar") == 1
     assert 0.6 < name_match("zanzbar", "Zanzibar") < 1
     assert name_match("paris", "Zanzibar") == 0
+
+
+def test_relations_and_entities_with_a_prefix():
+    """Usual prefixes are known; any other stands for what comes before the last part of an id."""
+    rdf, owl = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2002/07/owl#"
+    ids = [f"{owl}Class", "http://e/cat"]
+    entities = Vocabulary.build("entity", ids, ["class", "cat"], ["", ""])
+    relations = Vocabulary.build(
+        "relation", [f"{rdf}type", "http://e/madeBy", "http://f/madeBy", "http://e/of"], list("abcd"), [""] * 4
+    )
+    kg = KnowledgeGraph.from_arrays("g", entities, relations, [(1, 0, 0), (1, 1, 0), (1, 2, 0), (1, 3, 0)])
+    names = Names(kg, EntitySearch.build(kg.entities, kg.adjacency.degree))
+    assert [names.relation(ref) for ref in ("rdf:type", f"{rdf}type", "e:of")] == [0, 0, 3]
+    assert names.entity("owl:Class") == 0
+    with pytest.raises(AmbiguousNameError, match="e:madeBy"):
+        names.relation("e:madeBy")
+    with pytest.raises(UnknownNameError, match="e:nothing"):
+        names.relation("e:nothing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +21,7 @@ from satkgc.completion.answer import (
 )
 from satkgc.completion.search import MAX_LETTERS, EntitySearch, name_match, similarity
 from satkgc.errors import SatkgcError
-from satkgc.kg import SPLITS, KnowledgeGraph
+from satkgc.kg import SPLITS, KnowledgeGraph, expand
 from satkgc.models import Fact, NewEntityText
 
 SHOWN = 5  # candidates or suggestions named in a message
@@ -106,6 +107,8 @@ class Names:
         index = self._find(ref)
         if index is not None:
             return index
+        if (index := self.kg.entities.find(expand(ref))) is not None:
+            return index
         named = [int(i) for i in self.kg.entities.by_name(ref)] + self._added_by_name(ref)
         named = named or self._search.by_name(ref) or self._search.last_part(ref).tolist()
         if len(named) == 1:
@@ -134,13 +137,17 @@ class Names:
         return NewEntityText(new.name, new.description, ordered)
 
     def relation(self, ref: str) -> int:
-        """The relation with this id or else with this name."""
+        """The relation with this id, `rdf:type` or else with this name, or last part of an id after a prefix."""
         _check(ref)
         relations = self.kg.relations
-        index = relations.find(ref)
-        if index is not None:
-            return index
+        for id in (ref, expand(ref)):
+            if (index := relations.find(id)) is not None:
+                return index
         named = relations.by_name(ref)
+        prefix, _, end = ref.partition(":")
+        if not len(named) and prefix.isalnum() and end:  # as the file had it, whose prefixes are not kept
+            ids = relations.ids.to_pylist()
+            named = np.array([i for i, id in enumerate(ids) if re.search(rf"[#/:]{re.escape(end)}$", id)], np.int32)
         if len(named) == 1:
             return int(named[0])
         if len(named):

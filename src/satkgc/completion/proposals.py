@@ -37,15 +37,18 @@ SHOWN = 5  # relations named in a message
 SAVE_SECONDS = 15.0  # between two notes of how far it got
 MOST = 10_000_000  # triples kept: what fits into memory with ease
 COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name", "score", "probability"]
+DESCRIPTIONS = ["head_description", "tail_description"]
 SCHEMA = pa.schema(
-    [(name, pa.string()) for name in COLUMNS[:6]] + [("score", pa.float32()), ("probability", pa.float32())]
+    [(name, pa.string()) for name in COLUMNS[:6]]
+    + [("score", pa.float32()), ("probability", pa.float32())]
+    + [(name, pa.string()) for name in DESCRIPTIONS]
 )
 ACCEPT = "accept"  # an empty column of a table, for whoever looks through it
 IRI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|^`\\]+", re.IGNORECASE)
 SAFE = "!~*'()"  # as the web page writes ids
 OTHER = "write .csv or .parquet"  # where an id cannot stand in TSV
 ENDINGS = (".tsv", ".csv", ".parquet", ".nt")
-Row = tuple[str, str, str, str, str, str, float, float | None]
+Row = tuple[str, str, str, str, str, str, float, float | None, str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +223,8 @@ def _rows(engine: Engine, best: BestTriples) -> Iterator[list[Row]]:
         ):
             ids = names.id(h), relations.id(r), names.id(t)
             words = names.name(h), relations.name(r), names.name(t)
-            batch.append((*ids, *words, float(score), float(value) if calibrated else None))
+            texts = names.describe(h).description, names.describe(t).description
+            batch.append((*ids, *words, float(score), float(value) if calibrated else None, *texts))
         yield batch
 
 
@@ -279,11 +283,11 @@ def _delimited(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
     tsv: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}  # as all TSV is read
     with part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n", **(tsv if out.suffix == ".tsv" else {}))
-        writer.writerow([*COLUMNS, ACCEPT])
+        writer.writerow([*COLUMNS, ACCEPT, *DESCRIPTIONS])
         for rows in batches:
             cells = (_tsv_cells(row, out) for row in rows) if out.suffix == ".tsv" else rows
             writer.writerows(
-                [*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}", ""] for row in cells
+                [*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}", "", *row[8:]] for row in cells
             )
             count += len(rows)
     return count
@@ -294,15 +298,15 @@ def _tsv_cells(row: Row, out: Path) -> Row:
     for kind, id in zip(("entity", "relation", "entity"), row[:3], strict=True):
         if re.search(NOT_TSV, id):
             raise tsv_id_error(kind, id, out, OTHER)
-    head, relation, tail = (" ".join(name.split()) for name in row[3:6])
-    return *row[:3], head, relation, tail, *row[6:]
+    head, relation, tail, of_head, of_tail = (" ".join(text.split()) for text in (*row[3:6], *row[8:]))
+    return *row[:3], head, relation, tail, *row[6:8], of_head, of_tail
 
 
 def _parquet(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
     count = 0
     with pq.ParquetWriter(part, SCHEMA) as writer:
         for rows in batches:
-            columns: list[Any] = list(zip(*rows, strict=True)) if rows else [[]] * len(COLUMNS)
+            columns: list[Any] = list(zip(*rows, strict=True)) if rows else [[]] * len(SCHEMA)
             writer.write_table(pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], SCHEMA))
             count += len(rows)
     return count

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from satkgc.completion.proposals import ACCEPT, COLUMNS, Row, check_ending, write_triples
+from satkgc.completion.proposals import ACCEPT, COLUMNS, DESCRIPTIONS, Row, check_ending, write_triples
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
 from satkgc.kg import SourceFile, csv_delimiter
@@ -56,7 +56,9 @@ def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
                 if not (head and relation and tail):
                     raise SatkgcError("a triple without head, relation or tail", where=where, remedy="fill it in")
                 score, probability = (_number(record, name, where) for name in COLUMNS[6:])
-                yield (head, relation, tail, names[0], names[1], names[2], score or 0.0, probability), verdict in YES
+                texts = [(record.get(name) or "").strip() for name in DESCRIPTIONS]
+                row = head, relation, tail, names[0], names[1], names[2], score or 0.0, probability, texts[0], texts[1]
+                yield row, verdict in YES
     except csv.Error as error:
         where, remedy = f"{file}:{reader.line_num}", "look for a quote that is not closed"
         raise SatkgcError(f"not a table ({error})", where=where, remedy=remedy) from error

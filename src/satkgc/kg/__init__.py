@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
+    from satkgc.kg.readers.options import expand
     from satkgc.kg.readers.source import SourceFile
     from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
     from satkgc.kg.tsv import NOT_TSV, check_tsv_ids, tsv_id_error, write_tsv
@@ -50,6 +51,7 @@ __all__ = [
     "csv_delimiter",
     "entities_within",
     "entry_location",
+    "expand",
     "find_entry",
     "hops_from",
     "inspect_graph",
@@ -72,6 +74,7 @@ _LAZY = {
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
+    "readers.options": ("expand",),
     "readers.source": ("SourceFile",),
     "store": ("altered_files", "check_overwrite", "is_graph_folder"),
     "tsv": ("NOT_TSV", "check_tsv_ids", "tsv_id_error", "write_tsv"),
@@ -83,3 +86,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ def load(source: Sources, options: dict[str, Any]) -> KnowledgeGraph:
     """Open what `source` names: several sources as one graph, or an existing path first, then the catalogue."""
     check_options(options)
     if isinstance(source, list | tuple) and all(isinstance(one, str | Path) for one in source):
+        if len(source) > 1 and store.is_graph_folder(Path(source[0])):
+            return _with_more(Path(source[0]), source[1:], options)
         if len(source) != 1:
             return read_graph(source, ReadOptions(**options))
         source = source[0]
@@ -45,6 +48,13 @@ def check_options(options: dict[str, Any]) -> ReadOptions:
             f"unknown option {option!r}", remedy=f"did you mean {near[0]!r}?" if near else f"known: {sorted(known)}"
         )
     return ReadOptions(**options)
+
+
+def _with_more(folder: Path, sources: Sequence[str | Path], options: dict[str, Any]) -> KnowledgeGraph:
+    """A graph that has been read, with the triples of further tables for training."""
+    from satkgc.kg.readers.frames import add_tables
+
+    return add_tables(store.open_graph(folder), sources, ReadOptions(**options))
 
 
 def _no_source(source: object) -> SatkgcError:

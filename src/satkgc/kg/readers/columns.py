@@ -63,6 +63,28 @@ def join_listings(parts: Sequence[Listing]) -> Listing | None:
     return Listing(_join([part.ids for part in parts]), names, descriptions, shown, where, labels)
 
 
+def unlisted(inline: Sequence[Listing], listed: Sequence[Listing]) -> list[Listing]:
+    """What names beside triples say of ids that no table lists: the first text of each."""
+    if not inline:
+        return []
+    known = {id for listing in listed for id in listing.ids.to_pylist()}
+    rows: dict[str, tuple[str, str, str]] = {}
+    for listing in inline:
+        names, descriptions = (
+            [""] * len(listing.ids) if column is None else column.to_pylist()
+            for column in (listing.names, listing.descriptions)
+        )
+        for row, id in enumerate(listing.ids.to_pylist()):
+            if id and id not in known and id not in rows:
+                rows[id] = id, names[row] or id, descriptions[row] or ""
+    if not rows:
+        return []
+    ids, names, descriptions = (
+        pa.chunked_array([pa.array(column, pa.large_string())]) for column in zip(*rows.values(), strict=True)
+    )
+    return [Listing(ids, names, descriptions, inline[0].shown, lambda _: inline[0].shown)]
+
+
 def _join(columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.ChunkedArray:
     chunks = [column.cast(pa.large_string()) for column in columns]
     return pa.chunked_array(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from satkgc.errors import SatkgcError
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.readers.header import EDGE_NAMES, USUAL
 from satkgc.kg.readers.options import ReadOptions, refuse_options
-from satkgc.kg.readers.table import read_tables
+from satkgc.kg.readers.sources import local_files
+from satkgc.kg.readers.table import open_table, read_tables
 
 log = logging.getLogger("satkgc.kg")
 
@@ -64,6 +66,34 @@ def read_pandas(triples: Any, entities: Any, relations: Any, options: ReadOption
     beside = None if relations is None else FrameTable(relations, "the relations")
     listed = [] if entities is None else [FrameTable(entities, "the entities")]
     return read_tables(options.name or NAME, [FrameTable(triples, "the triples")], listed, beside, options)
+
+
+def add_tables(kg: KnowledgeGraph, sources: Sequence[str | Path], options: ReadOptions) -> KnowledgeGraph:
+    """A graph with the triples of tables beside its own, in the splits that they name, else in train."""
+    refuse_options("table", options, kg.name)
+    if kg.split_entities:
+        raise SatkgcError("an inductive graph takes no more triples", where=kg.name, remedy="import its source again")
+    splits = [split for split in SPLITS for _ in range(len(kg.split(split)))]
+    rows = np.concatenate([kg.split(split) for split in SPLITS])
+    columns = {
+        "head": kg.entities.ids.take(rows[:, 0]),
+        "relation": kg.relations.ids.take(rows[:, 1]),
+        "tail": kg.entities.ids.take(rows[:, 2]),
+        "split": splits,
+    }
+    listed, relations = (
+        FrameTable({"id": of.ids, "name": of.names, "description": of.descriptions}, f"{kg.name}'s {what}")
+        for of, what in ((kg.entities, "entities"), (kg.relations, "relations"))
+    )
+    with local_files(sources, lambda name: name.endswith((".csv", ".tsv", ".parquet"))) as files:
+        for file in files:
+            if not file.stem.lower().endswith((".csv", ".tsv", ".parquet")):
+                remedy = "give tables, as `satkgc accept` writes them"
+                raise SatkgcError(
+                    "a graph that has been read takes more triples from tables", where=file.shown, remedy=remedy
+                )
+        tables = [FrameTable(columns, kg.name), *(open_table(file) for file in files)]
+        return read_tables(options.name or kg.name, tables, [listed], relations, options)
 
 
 def read_networkx(graph: Any, options: ReadOptions) -> KnowledgeGraph:

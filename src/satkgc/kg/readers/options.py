@@ -46,6 +46,13 @@ PREFIXES = {
     "oboInOwl": "http://www.geneontology.org/formats/oboInOwl#",
 }
 
+
+def expand(text: str, prefixes: Mapping[str, str] = PREFIXES) -> str:
+    """An IRI that is written with a prefix, in full; any other text as it is."""
+    prefix, _, end = text.partition(":")
+    return prefixes[prefix] + end if prefix in prefixes and not end.startswith("//") else text
+
+
 # As RDF has them, and with a language of two or three letters, for no other is in use: "english" is none.
 _TAG = re.compile(r"(?:[A-Za-z]{2,3}|[ixIX](?=-))(?:-[A-Za-z0-9]{1,8})*")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.readers.columns import OTHER_NAMES
-from satkgc.kg.readers.options import PREFIXES, ReadOptions
+from satkgc.kg.readers.options import ReadOptions, expand
 
 # The best first, where one language offers several.
 NAMES = (
@@ -34,7 +34,7 @@ class RdfTexts:
         self._roles: dict[str, tuple[str, int] | None] = {}
         for role, known in (("name", NAMES), ("other", OTHER), ("description", DESCRIPTIONS)):
             for place, predicate in enumerate(known):
-                self._roles[expand(predicate, PREFIXES)] = role, len(self._named) + place
+                self._roles[expand(predicate)] = role, len(self._named) + place
         self._places = {predicate: place for place, predicate in enumerate(self._named)}
         self._used: set[str] = set()
         self._by_role = {role: BestTexts(options.languages) for role in roles}
@@ -82,12 +82,6 @@ class RdfTexts:
     def any_preferred(self) -> bool:
         """Whether any name or description is in a preferred language."""
         return self.names.any_preferred() or self.descriptions.any_preferred()
-
-
-def expand(text: str, prefixes: Mapping[str, str]) -> str:
-    """An IRI that is written with a prefix, in full."""
-    prefix, _, end = text.partition(":")
-    return prefixes[prefix] + end if prefix in prefixes and not end.startswith("//") else text
 
 
 class BestTexts:

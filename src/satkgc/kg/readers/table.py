@@ -19,7 +19,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers import neo4j
 from satkgc.kg.readers.assemble import assemble, finish
-from satkgc.kg.readers.columns import Listing, Triples, Where, blank, join_listings, join_triples
+from satkgc.kg.readers.columns import Listing, Triples, Where, blank, join_listings, join_triples, unlisted
 from satkgc.kg.readers.delimited import Delimited, csv_delimiter
 from satkgc.kg.readers.header import Choices, column_flags, locate, looks_like_header, names_columns
 from satkgc.kg.readers.listing import check_listing
@@ -108,11 +108,14 @@ def read_tables(
             for split, triples in _read_triples(table, every, options, len(tables) > 1).items():
                 splits[split].append(triples)
     nodes += [_read_listing(table, options) for table in entities]
+    inline = [
+        listing for table, kind in zip(tables, kinds, strict=True) if kind == "edges" for listing in _named(table)
+    ]
     joined = {split: join_triples(parts) for split, parts in splits.items() if parts}
     if "train" not in joined:
         where = next(iter(joined.values())).where(0)
         raise SatkgcError("no triple is for training", where=where, remedy="mark some as train in the split column")
-    listed = join_listings(nodes)
+    listed = join_listings(nodes + unlisted(inline, nodes))
     relation_listing = _read_listing(relations, options, bool(nodes)) if relations else None
     if listed is not None and listed.labels is not None:
         joined, listed, relation_listing, options = neo4j.add_labels(joined, listed, relation_listing, options)
@@ -185,6 +188,19 @@ def _read_listing(table: Table, options: ReadOptions, second: bool = False) -> L
     columns, where = _columns(table, choices, ("id",), header)
     names, descriptions, labels = (columns.get(role) for role in ("name", "description", "labels"))
     return Listing(columns["id"], names, descriptions, table.shown, where, labels)
+
+
+def _named(table: Table) -> list[Listing]:
+    """The names and descriptions of both ends that a table of triples has beside them, as those of proposals do."""
+    if not {"head", "tail", "head_name", "tail_name"} <= set(table.names):
+        return []
+    listings = []
+    for end in ("head", "tail"):
+        names = [end, f"{end}_name", f"{end}_description"]
+        columns = table.columns([table.names.index(name) for name in names if name in table.names])
+        ids, texts, descriptions = [*columns, None][:3]
+        listings.append(Listing(ids, texts, descriptions, table.shown, table.where))
+    return listings
 
 
 def _read_triples(table: Table, every: Sequence[str], options: ReadOptions, several: bool) -> dict[str, Triples]:
