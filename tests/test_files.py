@@ -15,7 +15,8 @@ import pytest
 from satkgc import files
 from satkgc.analysis import ANALYSES, draw_bars
 from satkgc.completion.search import EntitySearch
-from satkgc.files import atomic_folder, atomic_write, put_in_place
+from satkgc.errors import SatkgcError
+from satkgc.files import atomic_folder, atomic_write, check_writable, put_in_place
 from satkgc.sampling import plot_occurrences
 from satkgc.training.log import draw_curves
 
@@ -132,3 +133,9 @@ def test_all_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
         ("fsync", f"{part.name}/below/b"),
     ]
     assert done[3:] == [("rename", "f"), ("fsync", ".")]
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # a test may run as root, who may write anywhere
+    with pytest.raises(SatkgcError, match="this folder cannot be written; choose another place"):
+        check_writable(tmp_path / "x.tsv")

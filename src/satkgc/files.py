@@ -31,12 +31,16 @@ def check_other(out: Path, source: Path) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder, and those it lies in."""
+    """Make a folder, and those it lies in; refuse one that is there and cannot be written."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = "there is a file of this name" if path.is_file() else f"cannot make this folder ({error.strerror})"
         raise SatkgcError(problem, where=path, remedy="choose another place") from error
+    if not os.access(path, os.W_OK):
+        raise SatkgcError(
+            "this folder cannot be written", where=path, remedy="choose another place, or its permissions"
+        )
     return path
 
 

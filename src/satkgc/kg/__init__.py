@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         load_entry,
     )
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
+    from satkgc.kg.language import text_language
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.options import expand
@@ -63,6 +64,7 @@ __all__ = [
     "read_graph",
     "relation_categories",
     "shortest_path",
+    "text_language",
     "tsv_id_error",
     "write_tsv",
 ]
@@ -72,6 +74,7 @@ _LAZY = {
     "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
+    "language": ("text_language",),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
     "readers.options": ("expand",),

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full
-from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder
+from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder, text_language
 from satkgc.models import StepContext
 from satkgc.processes import Processes
 from satkgc.settings import build, flatten, merge, parse
@@ -42,6 +42,7 @@ WRITTEN = {
     "graph", "log.jsonl", "checkpoints", "model", "README.md", "metrics.json", "curves.png", "index",
     "calibration.json", "reliability.png", "tensorboard", "experts",
 }  # fmt: skip
+ENGLISH = ("minilm", "bert-base-uncased", "sentence-transformers/all-MiniLM-L6-v2")  # backbones that read no other
 EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
 
 
@@ -104,6 +105,8 @@ def train_or_stop(
         processes.any(False)  # the others wait for the folder
         run = RunFolder.load(folder)
         display.say(f"{run.kg!r}; {_described(config, names)}; run folder {folder}")
+        if (note := _language_note(run.kg, config)) is not None:
+            display.say(note)
         for line in changed:
             display.say(f"resuming with another {line}")
         if run.finished:
@@ -124,6 +127,18 @@ def train_or_stop(
         finally:
             if processes.first and old is None and ours and not run.began:
                 run.discard()  # it failed before anything was learnt
+
+
+def _language_note(kg: KnowledgeGraph, config: Config) -> str | None:
+    """A line on texts that the encoder was not trained to read."""
+    encoder = getattr(config.model, "encoder", None)
+    if encoder is None or encoder.backbone not in ENGLISH:
+        return None
+    language = text_language(kg)
+    if language in (None, "English"):
+        return None
+    remedy = "--set model.encoder.backbone=NAME chooses another; for RDF, kg import --languages en takes English texts"
+    return f"note: the texts look {language}, and the encoder {encoder.backbone} was trained on English; {remedy}"
 
 
 def begun(folder: Path) -> RunFolder | None:
