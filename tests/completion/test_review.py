@@ -6,9 +6,13 @@ import csv
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from satkgc.completion import accept_proposals
+from satkgc.completion.cells import escape, unescape
 from satkgc.completion.proposals import propose, write_triples
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
@@ -155,3 +159,34 @@ def test_ids_that_cannot_stand_in_a_tsv_table_are_refused(tmp_path, id):
     kg = KnowledgeGraph.from_arrays("g", entities, relations, [[0, 0, 0]])
     with pytest.raises(SatkgcError, match=message):
         propose(SimpleNamespace(kg=kg), tmp_path / "new.tsv", 1, [0])
+
+
+FORMULAS = ["=1+1", "+1", "-2", "@SUM(A1)", "'=x", "''@y", "it's", "'plain", "a=b", "=cmd|' /C calc'!A0"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_no_cell_is_a_formula_and_accepting_gives_the_ids_back(tmp_path, ending):
+    rows = [(f, "-r", f, f, "=r", f, -0.5, None, f, f) for f in FORMULAS]
+    write_triples(tmp_path / f"p{ending}", [rows], for_spreadsheet=True)
+    form = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if ending == ".tsv" else {}
+    with (tmp_path / f"p{ending}").open(newline="") as file:
+        header, *cells = csv.reader(file, **form)
+    assert not [cell for row in cells for cell in (*row[:6], *row[8:]) if cell[:1] in tuple("=+-@")]
+    assert len({row[0] for row in cells}) == len(FORMULAS)
+    with (tmp_path / f"r{ending}").open("w", newline="") as file:
+        csv.writer(file, **form, **({"quotechar": None} if form else {})).writerows(
+            [header, *([*row[:8], "yes", *row[9:]] for row in cells)]
+        )
+    accept_proposals(tmp_path / f"r{ending}", tmp_path / "a.parquet")
+    table = pa.parquet.read_table(tmp_path / "a.parquet").to_pydict()
+    assert table["head"] == table["tail_name"] == table["head_description"] == FORMULAS
+    assert set(table["relation"]) == {"-r"}
+    accept_proposals(tmp_path / f"r{ending}", tmp_path / "a.csv")  # data again, to be imported
+    with (tmp_path / "a.csv").open(newline="") as file:
+        assert [row["head"] for row in csv.DictReader(file)] == FORMULAS
+
+
+@given(st.text(st.sampled_from("'=+-@\t\rab ")))
+def test_escapes_are_undone(text):
+    assert unescape(escape(text)) == text
+    assert not escape(text).startswith(tuple("=+-@\t\r"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -24,7 +25,9 @@ from satkgc.cli import (
     train,
     verify,
 )
+from satkgc.cli.terminal import CleanFormatter, clean
 from satkgc.errors import SatkgcError
+from satkgc.files import is_full
 
 app = typer.Typer(
     name="satkgc",
@@ -74,9 +77,22 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # other encodings than UTF-8 lack arrows and many letters
             stream.reconfigure(errors="backslashreplace")
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(CleanFormatter())
     try:
         app()
     except SatkgcError as error:
-        Console(stderr=True).print("[bold red]error:[/] ", end="")
-        print(error, file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error))
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _refuse(f"{place}{error.strerror or error}; check that the place exists, has room and may be written")
+    except Exception as error:
+        if not is_full(error):  # as libraries say it in words of their own
+            raise
+        _refuse(f"the disk is full ({error}); make room and run the same command again")
+
+
+def _refuse(message: str) -> NoReturn:
+    Console(stderr=True).print("[bold red]error:[/] ", end="")
+    print(clean(message), file=sys.stderr)
+    sys.exit(2)

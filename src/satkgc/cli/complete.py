@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
+from satkgc.cli.terminal import clean
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write, check_writable
+from satkgc.files import atomic_write, check_other, check_writable
 
 if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence, ExpertShare
@@ -105,7 +106,7 @@ def complete(
         if head or relation or tail or new_name or new_description or new_fact or new_side:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         if out is not None:
-            check_writable(out)
+            check_other(check_writable(out), questions)
         total = count_questions(questions, **filters)
         note_unfinished(run)
         _answer_file(Completer.load(run, device), questions, total, out, filters)
@@ -129,7 +130,7 @@ def complete(
         typer.echo("this model does not read facts: they only count as known answers", err=True)
     answers = completer.ask([question])[0]
     if as_json:
-        print(json.dumps([answer_to_dict(answer) for answer in answers], indent=1, ensure_ascii=False))
+        print(clean(json.dumps([answer_to_dict(answer) for answer in answers], indent=1, ensure_ascii=False)))
     else:
         _print_answers(answers, relation is None)
 
@@ -161,9 +162,9 @@ def evidence(
     note_unfinished(run)
     support = Completer.load(run, device).evidence(head, relation, tail, k, asked.value)
     if as_json:
-        print(json.dumps(asdict(support), indent=1, ensure_ascii=False))
+        print(clean(json.dumps(asdict(support), indent=1, ensure_ascii=False)))
     else:
-        print(_evidence_text(support))
+        print(clean(_evidence_text(support)))
 
 
 def prepare(
@@ -228,7 +229,7 @@ def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, 
 
     if out is None:
         for line in lines():
-            print(line, flush=True)
+            print(clean(line), flush=True)
     else:
         with atomic_write(out) as part, part.open("w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines())
@@ -307,4 +308,4 @@ def _plain(text: str) -> Any:
     """Text from data, in which rich must not look for markup."""
     from rich.text import Text
 
-    return Text(text)
+    return Text(clean(text))

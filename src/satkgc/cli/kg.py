@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from satkgc.cli.terminal import clean
 from satkgc.files import check_writable
 
 kg = typer.Typer(help="Read graphs, look at them, and fetch the benchmarks.", no_args_is_help=True)
@@ -183,7 +184,7 @@ def inspect_(
         if plot is not None:
             plot_degrees(graph, plot)
     if as_json:
-        typer.echo(json.dumps(figures, indent=2, ensure_ascii=False))
+        typer.echo(clean(json.dumps(figures, indent=2, ensure_ascii=False)))
     else:
         print_figures(figures)
 

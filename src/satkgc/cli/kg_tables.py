@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from satkgc.cli.terminal import clean
 from satkgc.kg import CATALOGUE, entry_location
 
 MOST, LEAST = 20, 5  # relations in the table: the most frequent, and the rarest of a graph that has more
@@ -21,7 +22,7 @@ LEAKS = {
 
 def print_figures(figures: dict[str, Any]) -> None:
     """The figures of `kg inspect`, in groups."""
-    table = Table(title=figures["name"], show_header=False, title_style="bold", box=None, padding=(0, 2))
+    table = Table(title=clean(figures["name"]), show_header=False, title_style="bold", box=None, padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(justify="right")
     table.add_column()
@@ -82,6 +83,7 @@ def _relations(relations: list[dict[str, Any]]) -> Table:
 
 def _cut(text: str) -> str:
     """The end of a long text: IRIs begin alike."""
+    text = clean(text)
     return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
 
 

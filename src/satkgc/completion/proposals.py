@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from satkgc.arrays import Float32, Int32, Int64
 from satkgc.completion.calibration import COMPETITORS
+from satkgc.completion.cells import escape
 from satkgc.completion.engine import Engine
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
@@ -119,7 +120,7 @@ def propose(
             if time.monotonic() - saved > SAVE_SECONDS:
                 state.save(done, best)
                 saved = time.monotonic()
-    count = write_triples(out, _rows(engine, best))
+    count = write_triples(out, _rows(engine, best), for_spreadsheet=True)
     state.file.unlink(missing_ok=True)
     if not count:
         limits = [] if min_probability is None else [f"at least {min_probability:.4g} likely"]
@@ -265,9 +266,14 @@ def _check_ids(out: Path, kg: KnowledgeGraph) -> None:
             check_tsv_ids(vocabulary, out, OTHER)
 
 
-def write_triples(out: Path, batches: Iterable[list[Row]]) -> int:
-    """Write rows, a batch at a time, and put the file in place when it is whole; returns how many there were."""
+def write_triples(out: Path, batches: Iterable[list[Row]], *, for_spreadsheet: bool = False) -> int:
+    """Write rows, a batch at a time, and put the file in place when it is whole; returns how many there were.
+
+    In tables `for_spreadsheet`, texts that would be formulas are escaped; `accept` undoes it.
+    """
     check_ending(out)
+    if for_spreadsheet and out.suffix in (".tsv", ".csv"):
+        batches = ([_escaped(row) for row in batch] for batch in batches)
     write = {".parquet": _parquet, ".nt": _ntriples}.get(out.suffix, _delimited)
     with atomic_write(out) as part:
         return write(part, batches, out)
@@ -291,6 +297,11 @@ def _delimited(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
             )
             count += len(rows)
     return count
+
+
+def _escaped(row: Row) -> Row:
+    head, relation, tail, of_head, of_relation, of_tail, *texts = map(escape, (*row[:6], *row[8:]))
+    return head, relation, tail, of_head, of_relation, of_tail, *row[6:8], texts[0], texts[1]
 
 
 def _tsv_cells(row: Row, out: Path) -> Row:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from satkgc.completion.cells import unescape
 from satkgc.completion.proposals import ACCEPT, COLUMNS, DESCRIPTIONS, Row, check_ending, write_triples
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
@@ -52,12 +53,12 @@ def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
                 verdict = (record[column] or "").strip().lower()
                 if verdict not in YES + NO:
                     raise SatkgcError(f"{column} is {verdict!r}", where=where, remedy="write yes, or leave it empty")
-                head, relation, tail, *names = ((record.get(name) or "").strip() for name in COLUMNS[:6])
+                words = [unescape((record.get(name) or "").strip()) for name in (*COLUMNS[:6], *DESCRIPTIONS)]
+                head, relation, tail, *names = words
                 if not (head and relation and tail):
                     raise SatkgcError("a triple without head, relation or tail", where=where, remedy="fill it in")
                 score, probability = (_number(record, name, where) for name in COLUMNS[6:])
-                texts = [(record.get(name) or "").strip() for name in DESCRIPTIONS]
-                row = head, relation, tail, names[0], names[1], names[2], score or 0.0, probability, texts[0], texts[1]
+                row = head, relation, tail, names[0], names[1], names[2], score or 0.0, probability, names[3], names[4]
                 yield row, verdict in YES
     except csv.Error as error:
         where, remedy = f"{file}:{reader.line_num}", "look for a quote that is not closed"

@@ -13,7 +13,7 @@ from satkgc.export.card import model_card
 from satkgc.export.onnx import write_onnx
 from satkgc.export.sentence_transformers import write_sentence_transformers
 from satkgc.export.vectors import write_npy, write_parquet
-from satkgc.files import make_folder
+from satkgc.files import make_folder, partial, sync, sync_tree
 from satkgc.training import RunFolder
 
 Checks = dict[str, Any]  # what was checked or counted, by name
@@ -39,13 +39,21 @@ def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device:
     folder, out = RunFolder.load(run), Path(out)
     if out.exists():
         raise SatkgcError("this is there already", where=out, remedy="choose another name, or remove it")
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = partial(out)
     make_folder(part)
     try:
         checks = FORMATS[format](folder, part, device)
         (part / "README.md").write_text(model_card(folder, format, checks), encoding="utf-8")
-        part.rename(out)
+        sync_tree(part)
+        os.rename(part, out)
+        sync(out.absolute().parent)
+    except OSError as error:
+        if out.exists():
+            what, remedy = "another export was written here meanwhile", "choose another name"
+        else:
+            what = f"cannot be written: {error.strerror or f'the disk may be full ({error})'}"
+            remedy = "check the free space and the permissions there; nothing was left behind"
+        raise SatkgcError(what, where=out, remedy=remedy) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return checks

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from satkgc.completion import Completer
 from satkgc.errors import SatkgcError
 from satkgc.export.embeddings import write_embeddings_npy, write_embeddings_parquet
+from satkgc.files import reserve
 from satkgc.kg import KnowledgeGraph
 from satkgc.models import EmbeddingConfig, TextModel, TextModelConfig
 from satkgc.text import TextConfig, full_text, relation_label, relation_text
@@ -55,6 +56,7 @@ def write_npy(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
     completer, count = Completer.load(run.folder, device), run.kg.num_entities
     dim = completer.vectors(0, 1).shape[1]
     array = np.lib.format.open_memmap(out / "entities.npy", "w+", np.float32, (count, dim))
+    reserve(out / "entities.npy", (out / "entities.npy").stat().st_size)  # or a full disk would end the process
     for start, stop in _ranges(count):
         array[start:stop] = completer.vectors(start, stop)
     array.flush()

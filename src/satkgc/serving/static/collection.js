@@ -17,12 +17,14 @@ const idOf = ({ id, name, description }) =>
 
 const number = (value) => value?.toFixed(6) ?? "";
 const yes = (value) => (value ? "yes" : "");
+const plain = (text) => (/^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text); // or a spreadsheet takes it for a formula
 const newText = (part) => (part.id ? "" : (part.description ?? "")); // the graph has the texts of its own
 const COLUMNS = { // as in the table of `satkgc propose`, and a few more
-  head: (t) => idOf(t.head), relation: (t) => t.relation.id, tail: (t) => idOf(t.tail),
-  head_name: (t) => t.head.name, relation_name: (t) => t.relation.name, tail_name: (t) => t.tail.name,
+  head: (t) => plain(idOf(t.head)), relation: (t) => plain(t.relation.id), tail: (t) => plain(idOf(t.tail)),
+  head_name: (t) => plain(t.head.name), relation_name: (t) => plain(t.relation.name), tail_name: (t) => plain(t.tail.name),
   score: (t) => number(t.score), probability: (t) => number(t.probability), accept: (t) => yes(t.accept),
-  known: (t) => yes(t.known), head_description: (t) => newText(t.head), tail_description: (t) => newText(t.tail) };
+  known: (t) => yes(t.known), head_description: (t) => plain(newText(t.head)),
+  tail_description: (t) => plain(newText(t.tail)) };
 
 // What `satkgc accept` reads.
 export const tsv = (triples) =>
