@@ -47,7 +47,9 @@ def test_names_are_printed_without_what_steers_a_terminal(tmp_path, tiny_backbon
     for output in outputs:
         assert "\\u001b" in output.stdout
         assert not RAW.search(output.stdout)
-    assert "\\u001b" in refusal(monkeypatch, capsys, "complete", folder, "--head", f"x{NASTY}", "--relation", NASTY)
+    told = refusal(monkeypatch, capsys, "complete", tmp_path / NASTY, *ask)
+    assert "\\u001b" in told
+    assert not RAW.search(told)
     record = logging.LogRecord("satkgc", logging.WARNING, "", 1, "%s", (NASTY,), None)
     assert not RAW.search(CleanFormatter().format(record))
 
