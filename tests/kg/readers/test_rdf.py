@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.readers import ReadOptions, rdf, read_graph
-from satkgc.kg.readers.rdf import LONGEST_ENTITY, XmlEntityGuard
+from satkgc.kg.readers.guards import LONGEST_ENTITY, XmlGuard
 
 PREFIXES = """@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix schema: <http://schema.org/> .
@@ -251,7 +251,7 @@ sizes = st.lists(st.integers(1, 60), min_size=1, max_size=20)
 
 
 def pass_through(data: bytes, sizes: list[int]) -> bytes:
-    guarded, out, turn = XmlEntityGuard(io.BytesIO(data), "g.rdf"), b"", 0
+    guarded, out, turn = XmlGuard(io.BytesIO(data), "g.rdf"), b"", 0
     while part := guarded.read(sizes[turn % len(sizes)]):
         out += part
         turn += 1

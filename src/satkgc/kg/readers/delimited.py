@@ -39,20 +39,20 @@ class Delimited:
         """The columns at these places of a file whose rows have `width` cells, as strings; blank lines do not count."""
         names = [str(i) for i in range(width)]
         try:
-            # Arrow closes the stream; its own decompression would not say where a file is cut.
-            table = pyarrow.csv.read_csv(
-                self.file.open(),
-                pyarrow.csv.ReadOptions(column_names=names, block_size=LONGEST_LINE),
-                pyarrow.csv.ParseOptions(
-                    delimiter=self.delimiter,
-                    quote_char='"' if self.quoted else False,
-                    double_quote=self.quoted,
-                    newlines_in_values=self.quoted,
-                ),
-                pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()), include_columns=[names[i] for i in places]
-                ),
-            )
+            with self.file.open_for_arrow() as stream:
+                table = pyarrow.csv.read_csv(
+                    stream,
+                    pyarrow.csv.ReadOptions(column_names=names, block_size=LONGEST_LINE),
+                    pyarrow.csv.ParseOptions(
+                        delimiter=self.delimiter,
+                        quote_char='"' if self.quoted else False,
+                        double_quote=self.quoted,
+                        newlines_in_values=self.quoted,
+                    ),
+                    pyarrow.csv.ConvertOptions(
+                        column_types=dict.fromkeys(names, pa.string()), include_columns=[names[i] for i in places]
+                    ),
+                )
         except pa.ArrowInvalid as error:
             self._explain(width, error)
         # Not skip_rows_after_names: that counts blank lines, too.

@@ -36,6 +36,7 @@ from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.source import MOST_RATIO, SourceFile, most_unpacked
 
 HELD_OUT = ("valid", "test")
+MOST_MEMBERS = 100_000  # of an archive
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError,
     RuntimeError, ValueError, OverflowError,  # NotImplementedError, of a compression unknown here, is a RuntimeError
@@ -119,15 +120,18 @@ def _unpack(source: SourceFile, names: set[str], folder: Path) -> dict[PurePosix
     paths: dict[PurePosixPath, Path] = {}
     members = _zip_members if source.path.suffix.lower() == ".zip" else _tar_members
     try:
-        for number, (name, stream) in enumerate(members(source)):
+        for number, (name, stream) in enumerate(members(source, names)):
             path = PurePosixPath(name)
+            if number >= MOST_MEMBERS:
+                what = f"the archive has more than {MOST_MEMBERS:,} members"
+                raise SatkgcError(what, where=source.shown, remedy="pack the folder of the graph alone")
             if path.is_absolute() or ".." in path.parts or "\\" in name:
                 raise SatkgcError(
                     f"the archive's member {name!r} points outside of it",
                     where=source.shown,
                     remedy="do not trust this file",
                 )
-            if path.name in names and stream is not None:
+            if stream is not None:
                 paths[path] = folder / f"{number}.tsv"  # of a path that comes twice the last counts, as in tar
                 with paths[path].open("wb") as target:
                     shutil.copyfileobj(stream, target, 1 << 20)
@@ -144,14 +148,20 @@ def _unpack(source: SourceFile, names: set[str], folder: Path) -> dict[PurePosix
     return paths
 
 
-def _tar_members(source: SourceFile) -> Iterator[tuple[str, IO[bytes] | None]]:
-    # The bytes are counted below tarfile, which would read headers of any length into memory.
-    with (
-        _open(source.path) as unpacked,
-        tarfile.open(fileobj=_Bounded(source, unpacked), mode="r|") as archive,
-    ):
-        for member in archive:
-            yield member.name, archive.extractfile(member) if member.isreg() else None
+def _tar_members(source: SourceFile, names: set[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Names of all members, and a stream of each file that has one of these names."""
+    with _open(source.path) as unpacked:
+        # The bytes are counted below tarfile, which would read headers of any length into memory.
+        bounded = _Bounded(source, unpacked)
+        with tarfile.open(fileobj=bounded, mode="r|") as archive:
+            for member in archive:
+                ours = member.isreg() and PurePosixPath(member.name).name in names
+                if ours and member.issparse():  # what is not in the archive is not counted
+                    what = f"{member.name} is a sparse file: it may be made to fill the disk"
+                    raise SatkgcError(what, where=source.shown, remedy="pack it as a plain file")
+                yield member.name, archive.extractfile(member) if ours else None
+        while bounded.read(1 << 20):  # tar ends before its file does: the checksum comes last
+            pass
 
 
 def _open(source: Path) -> IO[bytes] | gzip.GzipFile:
@@ -162,11 +172,11 @@ def _open(source: Path) -> IO[bytes] | gzip.GzipFile:
     return bz2.open(source) if source.suffix.lower() == ".bz2" else source.open("rb")
 
 
-def _zip_members(source: SourceFile) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _zip_members(source: SourceFile, names: set[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
     with zipfile.ZipFile(source.path) as archive:
         bound = _Bounded(source)
         for member in archive.infolist():
-            if member.is_dir():
+            if member.is_dir() or PurePosixPath(member.filename).name not in names:
                 yield member.filename, None
                 continue
             with archive.open(member) as bound.stream:

@@ -29,8 +29,11 @@ class ParquetTable:
         self._file = file
         self.shown = file.shown
         try:
-            self._parquet = pq.ParquetFile(file.path)
-            self.names: list[str] = self._parquet.schema_arrow.names
+            schema = pq.ParquetFile(file.path).schema_arrow
+            self.names: list[str] = schema.names
+            # Repeated texts stay references to one until they have been counted: a few bytes may stand for gigabytes.
+            texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+            self._parquet = pq.ParquetFile(file.path, read_dictionary=texts)
         except DAMAGE as error:
             self._refuse(error)
 
@@ -49,7 +52,7 @@ class ParquetTable:
         batches, left = [], most_unpacked(self._file.path)
         try:
             for batch in self._parquet.iter_batches(ROWS, columns=names):
-                left -= batch.nbytes
+                left -= sum(map(_written_out, batch.columns))
                 if left < 0:
                     raise SatkgcError(
                         "the table takes far more memory than its file has bytes: it may be made to fill it",
@@ -94,6 +97,20 @@ class ParquetTable:
             where=self._file.shown,
             remedy="write it again",
         ) from None
+
+
+def _written_out(column: pa.Array) -> int:
+    """Bytes of a column whose every cell is written out."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    values = column.dictionary
+    if pa.types.is_dictionary(values.type) or not len(values):
+        return int(column.nbytes)
+    text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    text = text or pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+    sizes = pc.binary_length(values).cast(pa.int64()) if text else pa.array([20] * len(values))
+    counts = np.bincount(column.indices.drop_null().to_numpy(), minlength=len(values))
+    return int(counts @ sizes.fill_null(0).to_numpy()) + 8 * len(column)
 
 
 def number_triples(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import io
 import logging
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -19,6 +18,7 @@ from urllib.parse import quote
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.readers.guards import TermGuard, XmlGuard
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.owl_syntaxes import rdf_xml, syntax_of
 from satkgc.kg.readers.rdf_nodes import RdfNodes
@@ -30,11 +30,6 @@ FEW = 5  # examples in a message
 ENDLESS = "a literal or IRI that does not end, or has more than 16 MiB"  # the most that pyoxigraph holds
 BLOCK = 1 << 20  # bytes of statements looked at again at once, to find the broken ones
 PREFIX_EVERY = 100  # statements between two looks at the prefixes that a file declares
-LONGEST_ENTITY = 256  # bytes of an XML entity's text
-
-_ENTITY_START = b"<!ENTITY"
-_ENTITY = re.compile(rb"<!ENTITY\s+(?:%\s+)?[^\s\"'<>]+\s+(?:\"([^\"]*)\"|'([^']*)'|SYSTEM|PUBLIC)")
-_REFERENCE = re.compile(rb"[&%](?!#|lt;|gt;|amp;|quot;|apos;)\w")
 
 
 def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
@@ -80,8 +75,8 @@ def _quads(file: SourceFile, prefixes: dict[str, str]) -> Iterator[Any]:
     form = pyoxigraph.RdfFormat.from_extension("rdf" if ending == "owl" or syntax else ending)
     assert form is not None  # `read_graph` knows which endings there are
     with io.BytesIO(rdf_xml(file, syntax)) if syntax else file.open() as stream:
-        xml = form == pyoxigraph.RdfFormat.RDF_XML
-        reader = cast(IO[bytes], XmlEntityGuard(stream, file.shown)) if xml else stream
+        guard = XmlGuard if form == pyoxigraph.RdfFormat.RDF_XML else TermGuard
+        reader = cast(IO[bytes], guard(stream, file.shown))
         try:
             # Relative IRIs are resolved against the file's name alone, so that ids do not depend on where it lies.
             parser = pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(file.stem)}", rename_blank_nodes=True)
@@ -164,41 +159,3 @@ def _fault(text: bytes, form: Any) -> str | None:
 def _message(error: SyntaxError) -> str:
     text = " ".join(str(error.args[0]).split())
     return text if error.lineno is None else f"column {error.offset}: {text.partition(': ')[2] or text}"
-
-
-class XmlEntityGuard(io.RawIOBase):
-    """Passes bytes on once the entity declarations in them have been looked at, and refuses entities that grow.
-
-    Ontologies declare entities to shorten IRIs, `<!ENTITY owl "http://www.w3.org/2002/07/owl#">`. Those are short and
-    name no other entity. An entity made of entities can double its length with every line, and the parser puts it in
-    wherever it is named.
-    """
-
-    def __init__(self, stream: IO[bytes], shown: str) -> None:
-        self._stream = stream
-        self._shown = shown
-        self._tail = b""  # what may be the start of a declaration
-
-    def read(self, size: int = -1) -> bytes:
-        """As a file's."""
-        data = self._stream.read(size)
-        seen = self._tail + data
-        at = seen.find(_ENTITY_START)
-        while at >= 0:
-            match = _ENTITY.match(seen, at)
-            text = (match[1] or match[2] or b"") if match else seen[at:]
-            if len(text) > LONGEST_ENTITY + (0 if match else 2 * LONGEST_ENTITY) or (match and _REFERENCE.search(text)):
-                raise SatkgcError(
-                    "an XML entity is long or made of other entities: it may be made to fill the memory",
-                    where=self._shown,
-                    remedy="write its text out where it is used",
-                )
-            if not match:
-                break
-            at = seen.find(_ENTITY_START, match.end())
-        self._tail = seen[at:] if at >= 0 else seen[-len(_ENTITY_START) :]
-        return data
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +34,10 @@ class SourceFile:
 
     @classmethod
     def of(cls, path: Path) -> SourceFile:
-        """A file that is shown by its own path."""
+        """A file that is shown by its own path; a pipe or a device would be waited for."""
+        if path.exists() and not path.is_file() and not path.is_dir():
+            what, remedy = "this is no file but a pipe or a device", "write what comes from it into a file"
+            raise SatkgcError(what, where=path, remedy=remedy)
         return cls(path, str(path))
 
     @property
@@ -46,6 +53,26 @@ class SourceFile:
     def open(self) -> io.BufferedReader:
         """The unpacked bytes; a damaged or cut gzip or zstd stream raises SatkgcError while it is read."""
         return io.BufferedReader(_Unpacked(self), 1 << 16)
+
+    @contextmanager
+    def open_for_arrow(self) -> Iterator[pa.NativeFile]:
+        """The unpacked bytes without any Python in them: Arrow reads in threads of its own, which may outlive both an
+        error and the interpreter. What is packed is unpacked to a temporary file first."""
+        if self.path.suffix.lower() not in COMPRESSION:
+            with pa.OSFile(str(self.path)) as file:
+                yield file
+            return
+        with tempfile.NamedTemporaryFile(prefix="satkgc-") as room:
+            try:
+                with self.open() as stream:
+                    shutil.copyfileobj(stream, room, 1 << 20)
+                room.flush()
+            except OSError as error:
+                remedy = "free some, or set TMPDIR to another folder"
+                what = f"no space to unpack it ({error.strerror})"
+                raise SatkgcError(what, where=self.shown, remedy=remedy) from error
+            with pa.OSFile(room.name) as file:
+                yield file
 
     def at(self, line: int) -> str:
         """The place that a message names."""

@@ -28,6 +28,7 @@ from satkgc.kg.readers.parquet import ParquetTable, number_triples
 from satkgc.kg.readers.source import SourceFile
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 
+LARGE = 64 << 20  # bytes of a Parquet file
 MANY = 10  # rows from which on the number of relations says something
 
 
@@ -127,6 +128,8 @@ def _read_listed(file: SourceFile, name: str, options: ReadOptions) -> Knowledge
     if len(options.entities) != 1 or options.unlisted != "error" or not file.stem.lower().endswith(".parquet"):
         return None
     if options.exclude or options.relation_name:  # what is excluded may not be listed
+        return None
+    if file.path.stat().st_size < LARGE:  # the other way counts what its texts take before it writes them out
         return None
     table = ParquetTable(file)
     places = locate(table.names, _triple_choices(options), ("head", "relation", "tail"), file.shown, header=True)
