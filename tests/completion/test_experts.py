@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 
 import numpy as np
@@ -11,11 +12,14 @@ from typer.testing import CliRunner
 from fused_runs import overrides
 from little_world import little_world
 from satkgc.cli import app
-from satkgc.completion import Completer, NewEntity, Question
+from satkgc.completion import Completer, NewEntity, Question, verify_folder
 from satkgc.completion.prepare import prepare
-from satkgc.models import FusedConfig, FusedModel, Mixture, Questions
+from satkgc.errors import SatkgcError
+from satkgc.export import export
+from satkgc.manifest import write_manifest
+from satkgc.models import FusedConfig, FusedModel, Mixture, Questions, TextModel
 from satkgc.serving.app import create_app
-from satkgc.training import train_or_stop
+from satkgc.training import RunFolder, train_or_stop
 from toy_models import PlainScores, WordVectors
 
 KG = little_world()
@@ -163,3 +167,21 @@ def test_the_service_says_who_said_it(run):
         experts = client.post("/api/v1/evidence", json=triple).json()["experts"]
         expected = Completer.load(run, "cpu").evidence("Q3", "near", answers[0]["id"]).experts
         assert experts == [pytest.approx(asdict(expert), abs=1e-5) for expert in expected]
+
+
+def test_a_fused_run_is_verified_with_its_experts_and_exports_its_text_model(run, tmp_path):
+    assert verify_folder(run).altered == []
+    export(run, "npy", tmp_path / "vectors", device="cpu")
+    exported = np.load(tmp_path / "vectors" / "entities.npy")
+    expert, vectors = RunFolder.load(run).model("cpu").entity_vectors()
+    np.testing.assert_allclose(exported, vectors.numpy(), atol=1e-5)
+    assert isinstance(expert, TextModel)
+    shutil.copytree(run, tmp_path / "run")
+    file = next((tmp_path / "run" / "experts" / "complex" / "model").glob("*.safetensors"))
+    file.write_bytes(file.read_bytes()[:-4] + b"\0\0\0\1")
+    assert verify_folder(tmp_path / "run").altered == [f"experts/complex/model/{file.name}"]
+    with pytest.raises(SatkgcError, match=file.name):
+        Completer.load(tmp_path / "run", "cpu")
+    write_manifest(file.parent)  # whole, but not the one that the weights were fitted to
+    with pytest.raises(SatkgcError, match="fitted to another model than complex is now"):
+        Completer.load(tmp_path / "run", "cpu")

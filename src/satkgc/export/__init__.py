@@ -32,11 +32,11 @@ __all__ = ["FORMATS", "export"]
 def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device: str = "auto") -> Checks:
     """Write a run in another form to a new folder, all or nothing; returns what was checked.
 
-    Entity vectors that are not there yet are made on the device.
+    Entity vectors that are not there yet are made on the device. Of a fused run, its text expert is written.
     """
     if format not in FORMATS:
         raise SatkgcError(f"no export format {format!r}", remedy=f"choose one of {', '.join(FORMATS)}")
-    folder, out = RunFolder.load(run), Path(out)
+    folder, out = _exported(RunFolder.load(run)), Path(out)
     if out.exists():
         raise SatkgcError("this is there already", where=out, remedy="choose another name, or remove it")
     part = partial(out)
@@ -57,3 +57,14 @@ def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return checks
+
+
+def _exported(run: RunFolder) -> RunFolder:
+    """The run that has vectors to write: itself, or the first expert of a fused run that is a text model."""
+    if not run.config.experts:
+        return run
+    for expert in run.experts.values():
+        if expert.config.model.kind == "text":
+            return expert
+    remedy = "scores of a mixture are no products of vectors; export a run with a text model"
+    raise SatkgcError("this fused run has no text model", where=run.folder, remedy=remedy)
