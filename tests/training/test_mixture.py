@@ -14,9 +14,9 @@ from satkgc.kg import KnowledgeGraph
 from satkgc.models import FusedConfig, FusedModel, Questions
 from satkgc.training.mixture import (
     Choices,
-    _competitors,
     _cross_validate,
     collect,
+    competitors,
     fit_general,
     fit_mixture,
     fit_relations,
@@ -89,18 +89,26 @@ def test_relations_that_differ_get_weights_of_their_own_and_those_that_do_not_sh
 
 
 def test_candidates_stand_for_all_others():
-    scores = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5000)))
-    known = np.array([3, 77, 4999], np.int32)
-    ids, log_counts = _competitors(scores, known, 0)
-    assert len(ids) == len(set(ids.tolist())) < 200
-    assert not set(ids.tolist()) & set(known.tolist())
-    assert log_counts.exp().sum().item() == pytest.approx(5000 - 3, rel=1e-4)
-    for expert in scores:
-        allowed = expert.clone()
-        allowed[known] = -torch.inf
-        assert set(allowed.topk(32).indices.tolist()) <= set(ids.tolist())
+    scores = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 5000)))
+    scores[1, 2] = -torch.inf  # has nothing to say
+    scores[0, 1] = scores[1, 1]  # both say the same
+    known = [np.array([3, 77, 4999], np.int32), np.array([], np.int32), np.array([8], np.int32)]
+    ids, log_counts = competitors(scores, known, 0)
+    for row, out in enumerate(known):
+        used = log_counts[row] > -torch.inf
+        chosen, counts = ids[row][used].tolist(), log_counts[row][used].exp()
+        assert len(chosen) == len(set(chosen)) < 100
+        assert not set(chosen) & set(out.tolist())
+        assert counts.sum().item() == pytest.approx(5000 - len(out), rel=1e-4)
+        single = {e for e, count in zip(chosen, counts.tolist(), strict=True) if count == 1}
+        best = set()
+        for expert in scores[:, row]:
+            allowed = expert.clone()
+            allowed[out] = -torch.inf
+            best |= set(allowed.topk(32).indices[allowed.topk(32).values > -torch.inf].tolist())
+        assert single == best
     # A softmax's normaliser over all is that over the candidates, nearly.
-    sums = [scores[0, ids] + log_counts, np.delete(scores[0], known)]
+    sums = scores[0, 0, ids[0]] + log_counts[0], torch.from_numpy(np.delete(scores[0, 0].numpy(), known[0]))
     assert sums[0].logsumexp(0).item() == pytest.approx(sums[1].logsumexp(0).item(), abs=0.3)
 
 

@@ -13,6 +13,7 @@ maximised, with weights of zero or more:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -100,7 +101,8 @@ def collect(model: FusedModel, triples: Int32, progress: bool = False) -> Choice
     asked = np.concatenate([np.stack([h, r], 1), np.stack([t, r + size], 1)])  # (2n, 2)
     answers = np.concatenate([t, h]).astype(np.int64)
     distinct, place = np.unique(asked, axis=0, return_inverse=True)
-    rows_of = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+    order = np.argsort(place, kind="stable")  # rows by their question
+    first = np.searchsorted(place[order], np.arange(len(distinct) + 1))
     shares: list[Tensor] = []
     counts: list[Tensor] = []
     with progress_bar(progress) as bar:
@@ -108,18 +110,46 @@ def collect(model: FusedModel, triples: Int32, progress: bool = False) -> Choice
         for start in range(0, len(distinct), block := _block(kg)):
             some = distinct[start : start + block].astype(np.int32)
             scores = model.log_shares(Questions(some[:, 0].copy(), some[:, 1].copy()))  # (n, q, E)
-            for i, (entity, directed) in enumerate(some.tolist()):
-                ids, log_counts = _competitors(scores[:, i], known.answers(entity, directed), start + i)
-                for row in rows_of[start + i]:
-                    columns = torch.cat([torch.tensor([answers[row]], device=ids.device), ids])
-                    shares.append(scores[:, i, columns])
-                    counts.append(torch.cat([log_counts.new_zeros(1), log_counts]))
+            ids, log_counts = competitors(scores, [known.answers(e, d) for e, d in some.tolist()], start)  # (q, K)
+            rows = order[first[start] : first[start + len(some)]]  # questions that have several answers, several times
+            own = torch.from_numpy(place[rows] - start).to(scores.device)
+            right = torch.from_numpy(answers[rows]).to(scores.device)
+            others = scores.gather(2, ids[None].expand(len(scores), -1, -1))[:, own]
+            shares.append(torch.cat([scores[:, own, right][:, :, None], others], 2).double())
+            counts.append(functional.pad(log_counts[own], (1, 0)).double())
             bar.advance(task, len(some))
-    width = max(map(len, counts))
-    padded = torch.stack([_pad(part, width) for part in shares], 1)  # (n, T, K)
-    log_counts = torch.stack([_pad(part, width) for part in counts])
-    order = np.concatenate(rows_of)
-    return Choices(padded.double(), log_counts.double(), asked[order, 1].astype(np.int64), order % len(triples))
+    directed = asked[order, 1].astype(np.int64)
+    return Choices(torch.cat(shares, 1), torch.cat(counts), directed, order % len(triples))
+
+
+def competitors(scores: Tensor, known: Sequence[Int32], seed: int) -> tuple[Tensor, Tensor]:
+    """Entities that compete with the right answers of questions, and the logarithm of how many each stands for.
+
+    All that are not known answers, one by one, where there are few; else each expert's best, and some of the others
+    for all of the others.  # (n, Q, E) → (Q, K), (Q, K)
+    """
+    experts, count, size = scores.shape
+    free = torch.ones(count, size, dtype=torch.bool, device=scores.device)
+    rows = np.repeat(np.arange(count), [len(answers) for answers in known])
+    columns = np.concatenate(known).astype(np.int64)
+    free[torch.from_numpy(rows).to(free.device), torch.from_numpy(columns).to(free.device)] = False
+    if size <= experts * TOP + OTHERS:
+        return torch.arange(size, device=free.device).expand(count, -1), _log(free)
+    best, top = scores.masked_fill(~free, -torch.inf).topk(TOP, 2)  # (n, Q, TOP)
+    chosen = torch.where(best > -torch.inf, top, size).transpose(0, 1).reshape(count, -1).sort(1).values  # (Q, n · TOP)
+    taken = (chosen < size) & functional.pad(chosen[:, 1:] != chosen[:, :-1], (1, 0), value=True)  # each once
+    row, column = taken.nonzero(as_tuple=True)
+    free[row, chosen[row, column]] = False
+    drawn = np.sort(np.random.default_rng([0, seed]).integers(0, size, (count, OTHERS)), axis=1)
+    others = torch.from_numpy(drawn).to(free.device)
+    used = free.gather(1, others) & functional.pad(others[:, 1:] != others[:, :-1], (1, 0), value=True)
+    stands_for = (free.sum(1, keepdim=True) / used.sum(1, keepdim=True).clamp(min=1)).log()  # (Q, 1)
+    return torch.cat([chosen.clamp(max=size - 1), others], 1), torch.cat([_log(taken), _log(used) + stands_for], 1)
+
+
+def _log(used: Tensor) -> Tensor:
+    """0 where true, -inf where false."""
+    return torch.zeros(used.shape, device=used.device).masked_fill(~used, -torch.inf)
 
 
 def fit_general(choices: Choices) -> Float64:
@@ -188,42 +218,22 @@ def _minimise(choices: Choices, groups: Int64, start: Float64, centre: Float64, 
     def loss(flat: Float64) -> tuple[float, Float64]:
         weights = flat.reshape(shape)
         of_rows = torch.from_numpy(weights).to(relative)[index]  # (T, n)
-        logits = torch.einsum("ntk,tn->tk", relative, of_rows) + choices.log_counts
+        logits = choices.log_counts.clone()
+        for i, part in enumerate(relative):
+            logits.addcmul_(part, of_rows[:, i : i + 1])
         totals = logits.logsumexp(1)
-        slope = torch.einsum("ntk,tk->tn", relative, (logits - totals[:, None]).exp())
+        chance = logits.sub_(totals[:, None]).exp_()
+        slope = torch.stack([torch.linalg.vecdot(part, chance) for part in relative], 1)  # (T, n)
         gradient = torch.zeros(shape, dtype=slope.dtype, device=slope.device).index_add_(0, index, slope)
         pull = weights - centre
         value = float(totals.sum()) + strength / 2 * float((pull**2).sum())
         return value / count, (gradient.cpu().numpy() + strength * pull).ravel() / count
 
-    options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-7}
+    options = {"maxiter": 500, "ftol": 1e-9, "gtol": 1e-6}
     result = minimize(
         loss, start.ravel(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options
     )
     return np.asarray(result.x).reshape(shape)
-
-
-def _competitors(scores: Tensor, known: Int32, seed: int) -> tuple[Tensor, Tensor]:
-    """Entities that compete with a question's answers, and the logarithm of how many each stands for.  # (n, E)"""
-    experts, size = scores.shape
-    free = torch.ones(size, dtype=torch.bool, device=scores.device)
-    free[torch.from_numpy(known.astype(np.int64)).to(scores.device)] = False
-    if size <= experts * TOP + OTHERS:  # so few that all of them are looked at
-        ids = free.nonzero()[:, 0]
-        return ids, torch.zeros(len(ids), device=scores.device)
-    best, top = scores.masked_fill(~free, -torch.inf).topk(TOP, 1)  # (n, TOP)
-    chosen = torch.unique(top[best > -torch.inf])
-    free[chosen] = False
-    rest = free.nonzero()[:, 0]
-    drawn = np.random.default_rng([0, seed]).choice(len(rest), min(OTHERS, len(rest)), replace=False)
-    others = rest[torch.from_numpy(np.sort(drawn)).to(rest.device)]
-    stands_for = math.log(len(rest) / max(1, len(others))) if len(rest) else 0.0
-    counts = torch.cat([torch.zeros(len(chosen)), torch.full((len(others),), stands_for)])
-    return torch.cat([chosen, others]), counts.to(scores.device)
-
-
-def _pad(part: Tensor, width: int) -> Tensor:
-    return functional.pad(part, (0, width - part.shape[-1]), value=-torch.inf)
 
 
 def _log_likelihood(logits: Tensor, log_counts: Tensor) -> Tensor:
