@@ -1,6 +1,6 @@
 """Triton kernels of the path model: a program takes one node, or one chunk of edges, and a block of features.
 
-Sums are added in an order that the edges alone decide, so that a result does not depend on timing. The lanes of a program
+Sums are added in an order that the edges alone decide, so that a result does not depend on timing. Lanes of a program
 with few edges lie along the features, and have nothing to exchange. Programs of one block of features run together: its
 rows of states, a few megabytes, then stay in the cache, and each is read from memory about once.
 """
