@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup test lint types layers unit test-lowest demo results api clean
+.PHONY: setup test lint types layers unit test-lowest demo results api lock clean
 
 setup: $(VENV)/.installed
 
@@ -45,6 +45,9 @@ results: setup
 
 api: setup
 	$(BIN)/python scripts/make_api.py build/api
+
+lock: setup  # requirements.lock, with hashes, and sbom.json, the bill of materials of a release
+	$(BIN)/python scripts/lock.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

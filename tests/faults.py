@@ -1,0 +1,92 @@
+"""Faults in what a piece of work writes: its n-th write fails, or the process is killed there.
+
+The work runs in a fork. What it asks of the system that changes a folder is counted: files opened to be written,
+folders made, names changed or removed, what is brought to the disk, space reserved, two names exchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from satkgc import files
+from satkgc.errors import SatkgcError
+
+KILL = "kill"
+EVENTS = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link", "os.symlink"}
+TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+class _Faults:
+    """Counts the writes below a folder, and fails the n-th."""
+
+    def __init__(self, root: Path, at: int, kind: int | str) -> None:
+        self.root, self.at, self.kind, self.count = str(root), at, kind, 0
+
+    def hook(self, event: str, args: tuple[Any, ...]) -> None:
+        writes = event in EVENTS or (event == "open" and _opens_to_write(*args[1:3]))
+        if writes and args and self.root in os.path.abspath(os.fsdecode(args[0]) if _is_path(args[0]) else "/"):
+            self.step()
+
+    def step(self) -> None:
+        self.count += 1
+        if self.count == self.at:
+            if self.kind == KILL:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError(self.kind, os.strerror(int(self.kind)), "a fault")
+
+    def install(self) -> None:
+        sys.addaudithook(self.hook)
+        for module, name in ((os, "fsync"), (os, "posix_fallocate"), (files, "_exchange")):
+            setattr(module, name, self._counted(getattr(module, name)))
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any) -> Any:
+            self.step()
+            return call(*args)
+
+        return counted
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | bytes | os.PathLike)
+
+
+def _opens_to_write(mode: Any, flags: Any) -> bool:
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return isinstance(flags, int) and bool(flags & TO_WRITE)
+
+
+def run_with_fault(work: Callable[[], object], root: Path, at: int = 0, kind: int | str = KILL) -> tuple[str, int]:
+    """How the work ended ("done", "refused" in one line, or "killed") and how many writes it came to."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        faults, code = _Faults(root, at, kind), 0
+        try:
+            faults.install()
+            work()
+        except (SatkgcError, OSError):
+            code = 2
+        except BaseException:
+            traceback.print_exc()
+            code = 3
+        finally:
+            faults.at = 0
+            os.write(write, str(faults.count).encode())
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        count = int(pipe.read() or at)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL, f"died by signal {os.WTERMSIG(status)} at write {at}"
+        return "killed", count
+    assert os.WEXITSTATUS(status) in (0, 2), f"a traceback at write {at}"
+    return ("done" if os.WEXITSTATUS(status) == 0 else "refused"), count

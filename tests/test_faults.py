@@ -1,0 +1,185 @@
+"""Whatever write fails, or wherever the process is killed: the old state or the new one, never a third.
+
+And what was stopped gives the same as what was not, once it is run again.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import resource
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from faults import KILL, run_with_fault
+from graphs import graph_of
+from satkgc.completion import Completer, accept_proposals, verify_folder
+from satkgc.export import export
+from satkgc.kg import KnowledgeGraph
+from satkgc.manifest import write_json
+from satkgc.training import RunFolder
+
+pytest_plugins = ["world"]
+
+KINDS = (KILL, errno.ENOSPC, errno.EIO)
+
+
+def every_write(work, root, step=1):  # type: ignore[no-untyped-def]
+    """Each write of the work with one of the faults in turn, after a count of them."""
+    outcome, count = run_with_fault(work, root)
+    assert outcome == "done"
+    assert count > 2
+    for at in range(1, count + 1, step):
+        yield at, KINDS[at // step % 3]
+
+
+def visible(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def content(graph: KnowledgeGraph) -> tuple[object, ...]:
+    return graph.train.tolist(), graph.entities.ids.to_pylist(), graph.known_all.head_tails.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_graph_that_is_replaced(tmp_path, kind):
+    old, new = graph_of([[0, 0, 1], [1, 0, 2]], 3), graph_of([[0, 0, 1], [1, 0, 2], [2, 1, 3]], 4, 2)
+    old.save(tmp_path / "graph")
+    states = [content(old), content(new)]
+    seen = set()
+    work = lambda: new.save(tmp_path / "graph", overwrite=True)  # noqa: E731
+    for at, _ in every_write(work, tmp_path):
+        old.save(tmp_path / "graph", overwrite=True)
+        outcome, _ = run_with_fault(work, tmp_path, at, kind)
+        state = states.index(content(KnowledgeGraph.load(tmp_path / "graph")))
+        seen.add((outcome, state))
+        assert verify_folder(tmp_path / "graph").altered == []
+        assert visible(tmp_path) == ["graph"]
+        if outcome != "killed":
+            assert [path.name for path in tmp_path.iterdir()] == ["graph"]  # nothing is left beside it
+        work()
+        assert content(KnowledgeGraph.load(tmp_path / "graph")) == states[1]
+        assert [path.name for path in tmp_path.iterdir()] == ["graph"]  # nor of those that were killed
+    assert {state for _, state in seen} == {0, 1}
+
+
+def test_a_run_that_is_prepared_again_and_one_for_the_first_time(run_copy, completer, monkeypatch):
+    monkeypatch.setattr("satkgc.completion.prepare.CHUNK", {"cpu": 30})
+    draw = "satkgc.completion.prepare.draw_reliability"  # most of the time, and nothing that an answer depends on
+    monkeypatch.setattr(draw, lambda _, file: file.write_bytes(b"a picture"))
+    expected = completer.tails("Q3", "near", k=90)
+    work = lambda: Completer.prepare(run_copy, "cpu")  # noqa: E731
+    for at, kind in every_write(work, run_copy):
+        run_with_fault(work, run_copy, at, kind)
+        assert verify_folder(run_copy).altered == []
+        assert Completer.load(run_copy).tails("Q3", "near", k=90) == expected
+        if at % 6:
+            continue
+        shutil.rmtree(run_copy / "index")
+        run_with_fault(work, run_copy, at, kind)
+        again = Completer.load(run_copy)  # goes on, or begins
+        assert again.tails("Q3", "near", k=90) == expected
+        np.testing.assert_array_equal(again.vectors(), completer.vectors())
+        assert not (run_copy / ".index.partial").exists()
+
+
+def test_proposals_answers_and_what_is_accepted(prepared, completer, tmp_path, monkeypatch):
+    monkeypatch.setattr("satkgc.completion.proposals.SAVE_SECONDS", 0)
+    completer.propose(tmp_path / "whole.csv", n=20)
+    whole = (tmp_path / "whole.csv").read_bytes()
+    with (tmp_path / "whole.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (tmp_path / "reviewed.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "accept": "yes"} for row in rows)
+    folder = tmp_path / "here"
+    folder.mkdir()
+
+    def propose():
+        completer.propose(folder / "p.csv", n=20)
+
+    def accept():
+        accept_proposals(tmp_path / "reviewed.csv", folder / "p.csv")
+
+    accept()
+    accepted = (folder / "p.csv").read_bytes()
+    for work, result in ((propose, whole), (accept, accepted)):
+        (folder / "p.csv").unlink(missing_ok=True)
+        for at, kind in every_write(work, folder):
+            (folder / "p.csv").unlink(missing_ok=True)
+            run_with_fault(work, folder, at, kind)
+            if (folder / "p.csv").exists():
+                assert (folder / "p.csv").read_bytes() == result
+            else:
+                work()  # goes on where it was
+                assert (folder / "p.csv").read_bytes() == result
+        # A kill after the result is there may leave the note of how far it got, which is right.
+        assert {"p.csv"} <= set(visible(folder)) <= {"p.csv", "p.csv.state.npz"}
+
+
+def test_an_export(prepared, tmp_path):
+    work = lambda: export(prepared, "npy", tmp_path / "out", device="cpu")  # noqa: E731
+    work()
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    shutil.rmtree(tmp_path / "out")
+    for at, kind in every_write(work, tmp_path):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        outcome, _ = run_with_fault(work, tmp_path, at, kind)
+        assert outcome == "killed" or visible(tmp_path) == [path.name for path in tmp_path.iterdir()]
+        if not (tmp_path / "out").exists():
+            work()
+        assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
+
+
+def test_what_says_that_a_run_is_finished(run_copy):
+    run = RunFolder.load(run_copy)
+    work = lambda: write_json(run_copy / "metrics.json", {"finished": True})  # noqa: E731
+    for at, kind in every_write(work, run_copy):
+        write_json(run_copy / "metrics.json", {"finished": False})
+        run_with_fault(work, run_copy, at, kind)
+        assert run.metrics["finished"] in (True, False)
+
+
+@pytest.mark.parametrize("limit", [0, 200, 3_000, 12_000])
+def test_writes_that_stop_short(run_copy, prepared, tmp_path, limit):
+    """A file that may not grow further: libraries' own writes, in whatever language, are cut there."""
+    (tmp_path / "out").mkdir()
+
+    def works():
+        yield lambda: Completer.prepare(run_copy, "cpu")
+        yield lambda: export(prepared, "npy", tmp_path / "out" / "npy", device="cpu")
+        yield lambda: export(prepared, "parquet", tmp_path / "out" / "parquet", device="cpu")
+        yield lambda: KnowledgeGraph.load(prepared / "graph").save(tmp_path / "out" / "graph")
+
+    for work in works():
+
+        def limited(work=work):  # type: ignore[no-untyped-def]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            work()
+
+        outcome, _ = run_with_fault(limited, tmp_path)
+        assert outcome == "refused" or limit == 12_000
+    assert verify_folder(run_copy).altered == []
+    Completer.load(run_copy)
+    for left in (tmp_path / "out").iterdir():
+        assert not left.name.startswith(".")
+
+
+def test_a_fault_that_is_no_fault_would_be_seen(tmp_path):
+    """The layer itself: it counts, fails, kills, and tells a traceback from a line."""
+
+    def work() -> None:
+        (tmp_path / "a").write_text("x")
+        (tmp_path / "b").mkdir()
+
+    assert run_with_fault(work, tmp_path) == ("done", 2)
+    shutil.rmtree(tmp_path / "b")
+    assert run_with_fault(work, tmp_path, 2, errno.ENOSPC) == ("refused", 2)
+    assert visible(tmp_path) == ["a"]
+    assert run_with_fault(work, tmp_path, 1, KILL)[0] == "killed"
+    with pytest.raises(AssertionError, match="a traceback"):
+        run_with_fault(lambda: 1 / 0, tmp_path)
