@@ -87,7 +87,7 @@ def test_inspect_shows_relations_the_most_frequent_and_the_rarest(tmp_path: Path
     rows = [f"a{i},[/r{relation}],b" for relation in range(40) for i in range(40 - relation)]  # brackets: no markup
     (tmp_path / "g.csv").write_text("\n".join(["head,relation,tail", *rows]))
     shown = run("inspect", str(tmp_path / "g.csv")).stdout
-    listed = [line.split() for line in shown.partition("triples    relation")[2].splitlines()[1:]]
+    listed = [line.split() for line in shown.partition("triples    relation")[2].splitlines()[1:27]]
     assert [line[0] for line in listed] == [*map(str, range(40, 20, -1)), "…", *map(str, range(5, 0, -1))]
     assert listed[0][-1] == "[/r0]"
     assert listed[20][1:3] == ["15", "more,"]
@@ -195,3 +195,18 @@ def test_an_imported_archive_keeps_the_name_by_which_its_settings_are_found(tmp_
     shutil.make_archive(str(tmp_path / "UMLS"), "gztar", tmp_path, "UMLS")
     run("import", str(tmp_path / "UMLS.tar.gz"), str(tmp_path / "mine"), "--split", "none", "--textless", "allow")
     assert KnowledgeGraph.load(tmp_path / "mine").name == "UMLS"
+
+
+def test_several_sources_and_what_relations_mean(tmp_path: Path) -> None:
+    tree = [(f"n{i}", f"n{(i - 1) // 2}") for i in range(1, 40)]
+    (tmp_path / "up.csv").write_text("from,to,type\n" + "".join(f"{h},{t},parent\n" for h, t in tree))
+    (tmp_path / "down.csv").write_text("source,target,relation\n" + "".join(f"{t},{h},child\n" for h, t in tree))
+    files = [str(tmp_path / "up.csv"), str(tmp_path / "down.csv")]
+    result = run("import", *files, str(tmp_path / "graph"), "--split", "none")
+    assert "'graph': 40 entities, 2 relations, 78/0/0" in result.stdout
+    figures = json.loads(run("inspect", *files, "--json", "--logic", str(tmp_path / "logic.toml")).stdout)
+    said = {(entry["id"], entry["property"], *entry["others"]) for entry in figures["relation_logic"]}
+    assert {("parent", "inverse", "child"), ("parent", "hierarchy"), ("child", "hierarchy")} <= said
+    assert 'inverse = "child"' in (tmp_path / "logic.toml").read_text()
+    shown = " ".join(run("inspect", str(tmp_path / "graph")).stdout.split())
+    assert "parent inverse child 39 triples" in shown

@@ -157,6 +157,14 @@ def inspect_(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the degree distribution.")
     ] = None,
+    logic: Annotated[
+        Path | None,
+        typer.Option(
+            "--logic",
+            metavar="FILE.toml",
+            help="Write which relations are inverse, symmetric, transitive …, to be edited and given to propose.",
+        ),
+    ] = None,
     *,
     options: dict[str, Any],
 ) -> None:
@@ -173,14 +181,27 @@ def inspect_(
       satkgc kg inspect my-graph --plot degrees.png
     """
     from satkgc.cli.kg_tables import print_figures
-    from satkgc.kg import KnowledgeGraph, inspect_graph, plot_degrees
+    from satkgc.kg import (
+        KnowledgeGraph,
+        describe_logic,
+        inspect_graph,
+        plot_degrees,
+        relation_logic,
+        write_logic,
+    )
 
     if plot is not None:
         check_writable(plot, ".png")
+    if logic is not None:
+        check_writable(logic, ".toml")
     with _status(f"Reading {' '.join(source)}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
     with _status("Counting"):
         figures = inspect_graph(graph)
+        properties = relation_logic(graph)
+        figures["relation_logic"] = describe_logic(graph, properties)
+        if logic is not None:
+            write_logic(graph, properties, logic)
         if plot is not None:
             plot_degrees(graph, plot)
     if as_json:

@@ -64,6 +64,8 @@ def print_figures(figures: dict[str, Any]) -> None:
         row(f"{kind} relations", len(leaks[f"{kind}_relations"]), "by their mirrors in train")
     console = Console(markup=False)  # ids may hold brackets
     console.print(table, "", _relations(figures["relation_triples"]), sep="\n")
+    if figures["relation_logic"]:
+        console.print("", _logic(figures["relation_logic"]), sep="\n")
 
 
 def _relations(relations: list[dict[str, Any]]) -> Table:
@@ -78,6 +80,19 @@ def _relations(relations: list[dict[str, Any]]) -> Table:
             table.add_row("…", f"{hidden:,} more, all of them with --json")
         if hidden <= 0 or not MOST <= place < MOST + hidden:
             table.add_row(f"{relation['triples']:,}", _cut(relation["name"]), _cut(relation["id"]))
+    return table
+
+
+def _logic(properties: list[dict[str, Any]]) -> Table:
+    """What relations mean for one another, and how that is known."""
+    table = Table(box=None, padding=(0, 2))
+    for column in ("relation", "property", "by"):
+        table.add_column(column)
+    for entry in properties[:MOST]:
+        others = [*map(_cut, entry["others"][:LEAST]), *["…"] * (len(entry["others"]) > LEAST)]
+        table.add_row(_cut(entry["id"]), " ".join([entry["property"], *others]), entry["by"])
+    if len(properties) > MOST:
+        table.add_row("…", f"{len(properties) - MOST:,} more, all of them with --json")
     return table
 
 

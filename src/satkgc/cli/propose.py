@@ -37,6 +37,16 @@ def propose(
         bool,
         typer.Option("--second-answers", help="Also where a relation has one answer and an entity has it already."),
     ] = False,
+    implied: Annotated[
+        bool,
+        typer.Option("--implied", help="Also what the graph implies already, cycles in a hierarchy, and mirrors."),
+    ] = False,
+    logic: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml", help="What relations mean, as `satkgc kg inspect --logic` wrote and you edited."
+        ),
+    ] = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Propose the most likely triples that the graph does not hold, for all relations or some.
@@ -46,6 +56,10 @@ def propose(
 
     --typed keeps nonsense out, such as a place as somebody's teacher, but also entities that the relation never had:
     check whether it suits your graph.
+
+    One of two triples that say the same under inverse or symmetric relations is proposed; what the graph implies
+    already, and what would close a cycle in a hierarchy, is not. --implied turns this off. What relations mean is read
+    from the graph (`satkgc kg inspect` shows it), or from the file --logic.
 
     Probabilities are measured on questions that have a missing answer. Of all questions some have none, so fewer
     proposals are right than the probabilities say; look at a sample before you trust a threshold.
@@ -70,7 +84,15 @@ def propose(
             raise SatkgcError("this run has no probabilities", where=run, remedy="leave --precision out")
         min_probability = max(min_probability or 0.0, completer.threshold(precision))
     count = completer.propose(
-        out, n, relation or None, min_probability, second_answers=second_answers, exclude=exclude or (), typed=typed
+        out,
+        n,
+        relation or None,
+        min_probability,
+        second_answers=second_answers,
+        exclude=exclude or (),
+        typed=typed,
+        implied=implied,
+        logic=logic,
     )
     typer.echo(f"{out}: {count:,} triples")
 

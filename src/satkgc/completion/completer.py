@@ -33,7 +33,7 @@ from satkgc.completion.proposals import propose
 from satkgc.completion.relations import COMPETITORS
 from satkgc.completion.retriever import IndexRetriever
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import KnowledgeGraph, read_logic, relation_logic
 from satkgc.training import RunFolder
 
 NEAREST = 64  # entities whose relations are suggested
@@ -150,13 +150,18 @@ class Completer:
         second_answers: bool = False,
         exclude: Sequence[str] = (),
         typed: bool = False,
+        implied: bool = False,
+        logic: str | Path | None = None,
     ) -> int:
         """Write the `n` most likely missing triples of the graph, or of some relations, to .tsv, .csv, .parquet or .nt.
 
         Where a relation gives nearly every entity one answer, those that have it get no second one, unless
         `second_answers` are asked for; `typed`, only entities that the graph has at that end of the relation already
-        are proposed there; relations to `exclude` are left out. A call that was stopped goes on where it was when it is
-        made again. Returns how many were written.
+        are proposed there; relations to `exclude` are left out. What the graph implies already, what would close a
+        cycle in a hierarchy, and one of two triples that say the same are dropped, unless `implied`: by what `logic`
+        says of relations, a file of `satkgc kg inspect --logic`, else by what the graph shows of them.
+
+        A call that was stopped goes on where it was when it is made again. Returns how many were written.
         """
         names = self._engine.names
         if isinstance(relations, str) or isinstance(exclude, str):
@@ -166,7 +171,13 @@ class Completer:
         if not chosen:
             raise SatkgcError("no relation is left to propose", remedy="leave fewer out")
         signature = index_checksum(self.run)
-        return propose(self._engine, Path(out), n, sorted(chosen), min_probability, signature, second_answers, typed)
+        properties = None
+        if not implied:
+            properties = relation_logic(self.kg) if logic is None else read_logic(self.kg, Path(logic))
+        elif logic is not None:
+            raise SatkgcError("implied triples are kept, and a logic is given", remedy="leave one of the two out")
+        options = min_probability, signature, second_answers, typed, properties
+        return propose(self._engine, Path(out), n, sorted(chosen), *options)
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""

@@ -23,10 +23,11 @@ import pyarrow.parquet as pq
 from satkgc.arrays import Float32, Int32, Int64
 from satkgc.completion.calibration import COMPETITORS
 from satkgc.completion.cells import escape
+from satkgc.completion.consistency import Consistency
 from satkgc.completion.engine import Engine
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
-from satkgc.kg import NOT_TSV, SPLITS, KnowledgeGraph, check_tsv_ids, tsv_id_error
+from satkgc.kg import NOT_TSV, SPLITS, KnowledgeGraph, RelationLogic, check_tsv_ids, tsv_id_error
 from satkgc.progress import progress_bar
 
 log = logging.getLogger("satkgc.completion")
@@ -37,6 +38,7 @@ FEW = 10  # with fewer entities than this there is no telling
 SHOWN = 5  # relations named in a message
 SAVE_SECONDS = 15.0  # between two notes of how far it got
 MOST = 10_000_000  # triples kept: what fits into memory with ease
+MORE, MANY = 4, 1_000  # so many times as many, and more, are kept as are asked for where some will be dropped
 COLUMNS = ["head", "relation", "tail", "head_name", "relation_name", "tail_name", "score", "probability"]
 DESCRIPTIONS = ["head_description", "tail_description"]
 SCHEMA = pa.schema(
@@ -80,11 +82,13 @@ def propose(
     signature: str = "",
     second_answers: bool = False,
     typed: bool = False,
+    logic: Sequence[RelationLogic] | None = None,
 ) -> int:
     """Write the `n` most likely triples that the graph does not hold; returns how many there are.
 
     For every relation, tails are asked for of each entity that is its head somewhere, and heads of each that is
     its tail somewhere; without `second_answers`, not of those that have the one answer that such a relation gives. How
+    With `logic` those are dropped that it has implied or impossible, and one of two that say the same. How
     far it got is kept beside the output, so that a call that was stopped goes on. If `typed`, answers are only such as
     are the relation's tail, or head, somewhere.
     """
@@ -104,7 +108,8 @@ def propose(
     _log_left_out(engine.kg, relations, {d % size for d in directions}, typed)
     work = [(d, start) for d in directions for start in range(0, len(_members(engine, d)), BATCH)]
     settings = {"run": signature, "n": n, "relations": list(relations), "least": min_probability, "batch": BATCH}
-    settings |= {"second_answers": second_answers, "typed": typed}
+    settings |= {"second_answers": second_answers, "typed": typed, "logic": str(logic)}
+    most = n if logic is None else min(MOST, MORE * n + MANY)  # to drop some of
     state = _State(out.with_name(out.name + ".state.npz"), json.dumps(settings))
     done, best = state.open()
     with progress_bar() as bar:
@@ -114,12 +119,14 @@ def propose(
             other = (directed + size) % (2 * size)
             seen = _members(engine, other)
             allow, exclude = seen if typed else None, seen if other in single else None
-            best = _ask(engine, directed, start, best, n, min_probability, allow, exclude)
+            best = _ask(engine, directed, start, best, most, min_probability, allow, exclude)
             done += 1
             bar.advance(task)
             if time.monotonic() - saved > SAVE_SECONDS:
                 state.save(done, best)
                 saved = time.monotonic()
+    if logic is not None:
+        best = _consistent(engine, best, n, logic, out)
     count = write_triples(out, _rows(engine, best), for_spreadsheet=True)
     state.file.unlink(missing_ok=True)
     if not count:
@@ -127,6 +134,14 @@ def propose(
         limits += ["typed"] * typed + ["no second answers"] * (not second_answers)
         log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(["new", *limits]))
     return count
+
+
+def _consistent(engine: Engine, best: BestTriples, n: int, logic: Sequence[RelationLogic], out: Path) -> BestTriples:
+    kept, dropped = Consistency(engine.kg, logic).keep(best.triples, n)
+    if dropped:
+        told = ", ".join(f"{count:,} {why}" for why, count in dropped.most_common())
+        log.warning("%s: left out: %s; --implied keeps them", out, told)
+    return BestTriples(best.triples[kept], best.scores[kept], best.values[kept])
 
 
 def check_proposals_file(out: Path, n: int) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
+    from satkgc.kg.logic import RelationLogic, describe_logic, read_logic, relation_logic, write_logic
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.options import expand
@@ -42,6 +43,7 @@ __all__ = [
     "KnowledgeGraph",
     "KnownTriples",
     "ReadOptions",
+    "RelationLogic",
     "SourceFile",
     "Vocabulary",
     "altered_files",
@@ -50,6 +52,7 @@ __all__ = [
     "check_overwrite",
     "check_tsv_ids",
     "csv_delimiter",
+    "describe_logic",
     "entities_within",
     "entry_location",
     "expand",
@@ -62,10 +65,13 @@ __all__ = [
     "load_entry",
     "plot_degrees",
     "read_graph",
+    "read_logic",
     "relation_categories",
+    "relation_logic",
     "shortest_path",
     "text_language",
     "tsv_id_error",
+    "write_logic",
     "write_tsv",
 ]
 
@@ -75,6 +81,7 @@ _LAZY = {
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),
+    "logic": ("RelationLogic", "describe_logic", "read_logic", "relation_logic", "write_logic"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
     "readers.options": ("expand",),
