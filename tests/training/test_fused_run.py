@@ -15,6 +15,7 @@ from test_resume import Child, worker  # noqa: F401
 
 import satkgc
 from fused_runs import overrides
+from satkgc.analysis.experiments import Row, make_result
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.kg import KnowledgeGraph
@@ -54,6 +55,8 @@ def test_its_experts_are_runs_and_their_figures_those_of_evaluation(whole):
         assert expert.kg.path == whole.kg.path
         expected = expert.metrics["valid"]["both"]["mrr"]
         assert fusion["experts"][name]["valid"]["mrr"] == pytest.approx(expected, abs=1e-6)
+        alone = evaluate(whole.model("cpu").alone(name), whole.kg, "valid").metrics()["both"]["mrr"]
+        assert alone == pytest.approx(expected, abs=1e-6), "the mixture's view of it ranks as it does"
     own = whole.evaluate("valid", device="cpu").metrics()["both"]["mrr"]
     assert own == whole.metrics["valid"]["both"]["mrr"]
     assert fusion["valid"]["mrr"] == pytest.approx(own, abs=1e-6)
@@ -183,6 +186,14 @@ def test_runs_that_do_not_fit_together_are_refused_in_one_line(whole, tmp_path):
         assert not (tmp_path / "run").exists()
 
 
+def test_a_row_of_results_is_made_of_it(whole):
+    row = Row("a-row", "group", "label", "small", "fused", backbone="tiny")
+    result = make_result(row, whole, whole.evaluate("test", device="cpu"))
+    assert result.steps == sum(expert.metrics["steps"] for expert in whole.experts.values()) == 17
+    assert result.config["experts"]["text"]["model"]["encoder"]["backbone"] == "tiny"
+    assert result.valid_mrr == whole.metrics["valid"]["both"]["mrr"]
+
+
 def test_several_seeds_of_one_recipe_are_numbered(whole):
     text, plain, _ = whole.experts.values()
     assert expert_names([text, plain, plain]) == ["neighbours", "complex-1", "complex-2"]
@@ -199,6 +210,10 @@ def test_settings_reach_the_experts():
     assert more.experts["second"].model.dim == 5
     fewer = make_config("fused", overrides={"experts.complex.recipe": "none"})
     assert "complex" not in fewer.experts
+    read = make_config("fused", overrides={"model.encoder.backbone": "somewhere"})
+    assert read.experts["text"].model.encoder.backbone == "somewhere"
+    assert read.experts["complex"] == make_config("complex")
+    assert config.total_steps(10_000) == sum(part.total_steps(10_000) for part in config.experts.values())
     graph = make_config("fused", benchmark="WN18RR").experts
     assert graph["complex"] == make_config("complex", benchmark="WN18RR")
     assert graph["text"] == make_config("neighbours", benchmark="WN18RR")

@@ -113,15 +113,17 @@ class Plan:
 
         row, sampling = self.row, self.config.sampling
         bare = flatten(make_config(row.recipe).model_dump())
-        laid = {name: value for name, value in flatten(self.config.model_dump()).items() if bare[name] != value}
+        laid = {n: value for n, value in flatten(self.config.model_dump()).items() if bare.get(n) != value}
         settings = _list({name: laid[name] for name in laid if name not in {*row.overrides, *_OWN_LINES}})
+        batches = f"in batches of {sampling.batch_size:,}"
+        if experts := self.config.experts:
+            batches = f"of {len(experts)} experts ({', '.join(experts)}), then the fit of their mixture"
         reads = "without text" if row.backbone == NO_TEXT else f"with {row.backbone}"
         lines = [
             f"{row.name}: recipe {row.recipe} on {row.dataset} {reads}, seed {row.seed}",
             f"changes to the recipe: {_list(row.overrides)}",
             f"settings for {row.dataset}: {settings}",
-            f"{self.steps:,} steps ({self.epochs:.3g} epochs) in batches of {sampling.batch_size:,}, "
-            "then one evaluation on test",
+            f"{self.steps:,} steps ({self.epochs:.3g} epochs) {batches}, then one evaluation on test",
         ]
         if self.minutes is None:
             return [*lines, "how long it takes has not been measured yet"]
@@ -150,7 +152,7 @@ def make_plan(row: Row, results: Path, backbone: str | None = None) -> Plan:
         row,
         config,
         steps,
-        steps / config.sampling.steps_per_epoch(triples),
+        config.total_epochs(triples),
         measured.minutes * steps / measured.steps if measured else None,
         measured.hardware if measured else None,
         measured.row if measured else None,
@@ -188,8 +190,9 @@ def make_result(row: Row, run: RunFolder, report: Report) -> Result:
     """All that is kept of a finished run and its evaluation."""
     metrics = run.metrics
     config = run.config.model_dump()
-    if row.backbone != NO_TEXT:
-        config["model"]["encoder"]["backbone"] = row.backbone  # not the folder it was read from
+    for part in config["experts"].values() or [config]:
+        if part["model"]["kind"] == "text":
+            part["model"]["encoder"]["backbone"] = row.backbone  # not the folder it was read from
     also = [Evaluation(**Evaluation.parts_of(report.sampled(row.sampled).to_json()))] if row.sampled else []
     return Result(
         **Evaluation.parts_of(report.to_json()),
@@ -199,7 +202,7 @@ def make_result(row: Row, run: RunFolder, report: Report) -> Result:
         backbone=row.backbone,
         seed=row.seed,
         steps=metrics["steps"],
-        epochs=metrics["steps"] / run.config.sampling.steps_per_epoch(len(run.kg.train)),
+        epochs=run.config.total_epochs(len(run.kg.train)),
         minutes=metrics["training_minutes"],
         hardware=_hardware(metrics),
         commit=run.about.get("commit") or "unknown",

@@ -197,20 +197,24 @@ class FusedModel(Model):
             del self._memory[next(iter(self._memory))]
         return torch.stack([rows[key] for key in keys], 1)
 
-    @torch.inference_mode()
     def _log_shares(self, questions: Questions, new: Int32) -> Tensor:
-        shape = len(self.names), len(questions), self.kg.num_entities + len(new)
-        shares = torch.full(shape, -torch.inf, device=self.device)
-        for i, expert in enumerate(self._models()):
-            asked = np.flatnonzero(expert.knows_questions(questions))
-            if not len(asked):
-                continue
-            scores = self._expert_scores(i, expert, questions.select(asked), new).to(self.device)  # (q, E + m)
-            known = np.concatenate([self._knows[i], np.full(len(new), expert.reads_text)])
-            scores[:, torch.from_numpy(~known).to(self.device)] = -torch.inf
-            scores *= float(self.mixture.scales[i])
-            total = scores[:, : self.kg.num_entities].logsumexp(1, keepdim=True)
-            shares[i, torch.from_numpy(asked).to(self.device)] = scores - total
+        return torch.stack([self.log_shares_of(i, questions, new) for i in range(len(self.names))])
+
+    @torch.inference_mode()
+    def log_shares_of(self, i: int, questions: Questions, new: Int32) -> Tensor:
+        """Those of the i-th expert.  # (Q, E + m)"""
+        expert = self.expert(self.names[i])
+        shares = torch.full((len(questions), self.kg.num_entities + len(new)), -torch.inf, device=self.device)
+        rows = np.flatnonzero(expert.knows_questions(questions))
+        if not len(rows):
+            return shares
+        scores = self._expert_scores(i, expert, questions.select(rows), new).to(self.device)  # (q, E + m)
+        known = np.concatenate([self._knows[i], np.full(len(new), expert.reads_text)])
+        scores[:, torch.from_numpy(~known).to(self.device)] = -torch.inf
+        scores *= float(self.mixture.scales[i])
+        shares[torch.from_numpy(rows).to(self.device)] = scores - scores[:, : self.kg.num_entities].logsumexp(
+            1, keepdim=True
+        )
         return shares
 
     def weights(self, relations: Int32) -> Tensor:
@@ -330,7 +334,7 @@ class ExpertAlone:
 
     def score(self, questions: Questions) -> Tensor:
         """Its log-softmax.  # (Q, E)"""
-        return self.model.log_shares(questions)[self.place]
+        return self.model.log_shares_of(self.place, questions, np.empty(0, np.int32))
 
 
 def fill(shares: Tensor, num_entities: int) -> Tensor:

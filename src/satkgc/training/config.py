@@ -137,7 +137,15 @@ class Config(Settings):
         return ModelConfig.variant(values)(**values) if isinstance(values, Mapping) else values
 
     def total_steps(self, num_triples: int) -> int:
-        """Steps of the whole run on a graph with so many training triples."""
+        """Steps of the whole run on a graph with so many training triples; of a fused run those of all experts."""
+        if self.experts:
+            return sum(expert.total_steps(num_triples) for expert in self.experts.values())
         if self.training.steps is not None:
             return self.training.steps
         return max(1, round(self.training.epochs * self.sampling.steps_per_epoch(num_triples)))
+
+    def total_epochs(self, num_triples: int) -> float:
+        """The same in epochs."""
+        if self.experts:
+            return sum(expert.total_epochs(num_triples) for expert in self.experts.values())
+        return self.total_steps(num_triples) / self.sampling.steps_per_epoch(num_triples)

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from satkgc.evaluation import evaluate
+from satkgc.arrays import Int64
+from satkgc.evaluation import EvaluationConfig, Scorer, evaluate
 from satkgc.files import atomic_folder, atomic_write
 from satkgc.manifest import write_json, write_manifest
 from satkgc.models import FUSION, FusedConfig, FusedModel
@@ -41,10 +42,7 @@ def _fit(run: RunFolder, device: torch.device, display: Display) -> None:
     seen, held = held_back_rows(len(kg.valid), config.model.held_back)
     model.mixture, fit = fit_mixture(model, kg.valid[seen], progress=True)
     rows = held if len(held) else None
-    alone = {
-        name: evaluate(model.alone(name), kg, "valid", config.evaluation, rows=rows, progress=True).metrics()["both"]
-        for name in model.names
-    }
+    alone = {name: _alone(run.experts[name], model.alone(name), config.evaluation, rows) for name in model.names}
     report = evaluate(model, kg, "valid", config.evaluation, rows=rows, progress=True)
     weights = model.mixture.to_json(kg)
     for name, expert in run.experts.items():
@@ -68,6 +66,7 @@ def _fit(run: RunFolder, device: torch.device, display: Display) -> None:
     shutil.rmtree(run.folder / "index", ignore_errors=True)  # of a model before this one
     metrics: dict[str, Any] = {
         "finished": True,
+        "steps": sum(part.metrics["steps"] for part in run.experts.values()),
         "training_minutes": round(sum(part.metrics.get("training_minutes", 0) for part in run.experts.values()), 3),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "ranks": 1,
@@ -80,6 +79,14 @@ def _fit(run: RunFolder, device: torch.device, display: Display) -> None:
     figures = ", ".join(f"{name} {own['mrr']:.4f}" for name, own in alone.items())
     which = "held back from the fit" if len(held) else "all, which the weights were fitted to"
     display.say(f"validation MRR ({which}): {figures}; fused {report.metrics()['both']['mrr']:.4f}")
+
+
+def _alone(expert: RunFolder, scorer: Scorer, config: EvaluationConfig, rows: Int64 | None) -> dict[str, float]:
+    """What an expert reaches by itself; its own run has measured it, unless on other triples or in another way."""
+    measured = expert.metrics.get("valid")
+    if measured is not None and rows is None and expert.config.evaluation == config:
+        return dict(measured["both"])
+    return evaluate(scorer, expert.kg, "valid", config, rows=rows, progress=True).metrics()["both"]
 
 
 def fused_card(run: RunFolder, fusion: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -26,6 +26,7 @@ SMALL = 20_000  # training triples; fewer are a small graph
 LEAST_STEPS = 150  # that it takes to train one, however small
 # Settings of a fused run: those that each of its experts gets, and those of its own.
 SHARED = frozenset(f"training.{name}" for name in ("seed", "device", "workers", "checkpoint_minutes", "precision"))
+BACKBONE = "model.encoder.backbone"
 OF_FUSED = SHARED | {"training.max_minutes"}
 
 
@@ -77,15 +78,23 @@ def make_config(
     return build(Config, _over(tree, parse(Config, overrides, ALIASES, tree)), aliases=ALIASES)
 
 
-def share_with_experts(overrides: Mapping[str, Any], experts: Iterable[str]) -> dict[str, Any]:
-    """Overrides of a fused run: what is said of the whole holds for each expert, unless more is said of that one."""
+def share_with_experts(overrides: Mapping[str, Any], experts: Mapping[str, str]) -> dict[str, Any]:
+    """Overrides of a fused run: what is said of the whole holds for each expert, unless more is said of that one.
+
+    The experts are given with their kinds of model: a backbone is for all that are text models.
+    """
     shared = {name: value for name, value in overrides.items() if name in SHARED}
+    backbone = {BACKBONE: overrides[BACKBONE]} if BACKBONE in overrides else {}
     for name in overrides:
         if name.startswith(("training.", "sampling.")) and name not in OF_FUSED:
             remedy = f"say of which: experts.{next(iter(experts), 'NAME')}.{name}"
             raise SatkgcError(f"{name} is a setting of the experts of a fused run", remedy=remedy)
-    handed = {f"experts.{expert}.{name}": value for expert in experts for name, value in shared.items()}
-    return {**handed, **overrides}
+    handed = {
+        f"experts.{expert}.{name}": value
+        for expert, kind in experts.items()
+        for name, value in (shared | (backbone if kind == "text" else {})).items()
+    }
+    return {**handed, **{name: value for name, value in overrides.items() if name != BACKBONE}}
 
 
 def user_settings(recipe: str) -> Tree:
@@ -102,7 +111,8 @@ def _with_experts(
         if name.startswith("experts.") and name.endswith(".recipe") and name.count(".") == 2:
             entries.setdefault(name.split(".")[1], {})["recipe"] = value
     entries = {name: entry for name, entry in entries.items() if str(entry.get("recipe")).lower() != "none"}
-    overrides, experts = share_with_experts(overrides, entries), dict[str, Tree]()
+    kinds = {name: _chain(entry["recipe"])[0].kind for name, entry in entries.items()}
+    overrides, experts = share_with_experts(overrides, kinds), dict[str, Tree]()
     for name, entry in entries.items():
         start = f"experts.{name}."
         own = {n.removeprefix(start): value for n, value in overrides.items() if n.startswith(start)}

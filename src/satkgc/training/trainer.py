@@ -280,7 +280,8 @@ def _resumed_config(
         now = make_config(recipe, benchmark=benchmark, triples=len(old.kg.train))
         written = {name: value for name, value in flatten(now.model_dump()).items() if name in own}
     if old.config.experts:
-        overrides = share_with_experts(overrides, old.config.experts)
+        kinds = {name: expert.model.kind for name, expert in old.config.experts.items()}
+        overrides = share_with_experts(overrides, kinds)
     new = _overridden(_overridden(config or old.config, written), overrides)
     after, changed = flatten(new.model_dump()), []
     for name, value in before.items():
