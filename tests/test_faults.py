@@ -16,7 +16,8 @@ import pytest
 
 from faults import KILL, run_with_fault
 from graphs import graph_of
-from satkgc.completion import Completer, accept_proposals, verify_folder
+from satkgc.completion import Completer, accept_proposals, is_prepared, verify_folder
+from satkgc.completion.prepare import prepare
 from satkgc.export import export
 from satkgc.kg import KnowledgeGraph
 from satkgc.manifest import write_json
@@ -71,13 +72,15 @@ def test_a_run_that_is_prepared_again_and_one_for_the_first_time(run_copy, compl
     draw = "satkgc.completion.prepare.draw_reliability"  # most of the time, and nothing that an answer depends on
     monkeypatch.setattr(draw, lambda _, file: file.write_bytes(b"a picture"))
     expected = completer.tails("Q3", "near", k=90)
-    work = lambda: Completer.prepare(run_copy, "cpu")  # noqa: E731
+    model = RunFolder.load(run_copy).model("cpu")  # opened once: most of the time otherwise
+    work = lambda: prepare(run_copy, model)  # noqa: E731
     for at, kind in every_write(work, run_copy):
         run_with_fault(work, run_copy, at, kind)
         assert verify_folder(run_copy).altered == []
-        assert Completer.load(run_copy).tails("Q3", "near", k=90) == expected
+        assert is_prepared(run_copy)
         if at % 6:
             continue
+        assert Completer.load(run_copy).tails("Q3", "near", k=90) == expected
         shutil.rmtree(run_copy / "index")
         run_with_fault(work, run_copy, at, kind)
         again = Completer.load(run_copy)  # goes on, or begins
@@ -88,7 +91,7 @@ def test_a_run_that_is_prepared_again_and_one_for_the_first_time(run_copy, compl
 
 def test_proposals_answers_and_what_is_accepted(prepared, completer, tmp_path, monkeypatch):
     monkeypatch.setattr("satkgc.completion.proposals.SAVE_SECONDS", 0)
-    completer.propose(tmp_path / "whole.csv", n=20)
+    completer.propose(tmp_path / "whole.csv", n=20, relations=["near", "knows"])
     whole = (tmp_path / "whole.csv").read_bytes()
     with (tmp_path / "whole.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -100,7 +103,7 @@ def test_proposals_answers_and_what_is_accepted(prepared, completer, tmp_path, m
     folder.mkdir()
 
     def propose():
-        completer.propose(folder / "p.csv", n=20)
+        completer.propose(folder / "p.csv", n=20, relations=["near", "knows"])
 
     def accept():
         accept_proposals(tmp_path / "reviewed.csv", folder / "p.csv")
