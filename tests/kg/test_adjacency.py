@@ -41,7 +41,7 @@ def test_every_triple_is_found_at_both_ends_with_its_parallels(graph: KnowledgeG
 @SETTINGS
 @given(graphs())
 def test_known_answers_are_all_there_are(graph: KnowledgeGraph) -> None:
-    everything = np.concatenate([graph.train, graph.valid, graph.test]).tolist()
+    everything = np.concatenate([graph.train, graph.valid, graph.test, graph.inference]).tolist()
     for known, triples in ((graph.known_train, graph.train.tolist()), (graph.known_all, everything)):
         for entity in range(graph.num_entities):
             for relation in range(graph.num_relations):

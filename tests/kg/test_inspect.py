@@ -17,7 +17,7 @@ from scipy import stats
 
 from graphs import graph_of
 from satkgc import KnowledgeGraph, SatkgcError
-from satkgc.kg import CATEGORIES, inspect_graph, plot_degrees, relation_categories, write_tsv
+from satkgc.kg import CATEGORIES, SPLITS, inspect_graph, plot_degrees, relation_categories, write_tsv
 from satkgc.kg.inspect import Leaks, SplitLeaks, component_sizes, find_leaks
 from satkgc.kg.readers import read_graph
 
@@ -45,7 +45,7 @@ def test_figures_are_those_of_networkx_and_scipy(graph: KnowledgeGraph) -> None:
     assert figures["described_entities"] == len(words)
     assert figures["description_words"]["max"] == max(words, default=0)
     assert figures["description_words"]["mean"] == pytest.approx(np.mean(words) if words else 0)
-    triples = np.concatenate([graph.train, graph.valid, graph.test])[:, 1].tolist()
+    triples = np.concatenate([graph.split(split) for split in SPLITS])[:, 1].tolist()
     counts = {relation["id"]: relation["triples"] for relation in figures["relation_triples"]}
     assert counts == {graph.relations.id(r): triples.count(r) for r in range(graph.num_relations)}
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
