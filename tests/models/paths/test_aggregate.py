@@ -70,7 +70,7 @@ def test_values_and_gradients_equal_gather_and_scatter(case, kernels):
         gradients = torch.autograd.grad(statistics, parts[:3], upstream)
         results.append((statistics, *gradients))
     for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=2e-5)
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
 def test_values_equal_a_loop_over_messages(kernels):

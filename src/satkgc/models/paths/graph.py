@@ -43,7 +43,7 @@ class MessageGraph:
     num_hubs: int  # of them, with more than HUB edges
     by_source: Groups
     by_relation: Groups
-    scale: Tensor  # (N,) float32: log-degree over its mean
+    typical: float  # the mean log-degree of the graph whose edges these are
     keep: Tensor  # (E,) bool: edges that carry messages
     count: Tensor  # (N,) float32: kept edges into a node, and one for its start
     place_dtype: torch.dtype  # that holds every place
@@ -61,8 +61,7 @@ class MessageGraph:
         degree = np.bincount(target, minlength=num_nodes)
         ptr = np.concatenate([[0], np.cumsum(degree)])
         place = np.arange(len(target)) - ptr[target]
-        scale = np.log(degree + 1.0)
-        scale /= max(scale.mean(), 1e-6) if num_nodes else 1.0
+        typical = float(np.log(degree + 1.0).mean()) if len(triples) else 1.0
 
         def groups(key: Int32, other: Int32, size: int) -> Groups:
             edge = np.argsort(key, kind="stable")
@@ -80,11 +79,16 @@ class MessageGraph:
             num_hubs=int((degree > HUB).sum()),
             by_source=groups(source, directed, num_nodes),
             by_relation=groups(directed, source, 2 * num_relations),
-            scale=torch.from_numpy(scale.astype(np.float32)).to(device),
+            typical=typical,
             keep=torch.ones(len(source), dtype=torch.bool, device=device),
             count=torch.from_numpy((degree + 1).astype(np.float32)).to(device),
             place_dtype=torch.int16 if degree.max(initial=0) < 2**15 else torch.int32,
         )
+
+    @property
+    def scale(self) -> Tensor:
+        """Log-degree over its mean, of the edges that are kept: any other would tell which were left out.  # (N,)"""
+        return self.count.log() / self.typical
 
     def without(self, edges: Tensor) -> MessageGraph:
         """The same graph with some edges, each named once, left out."""

@@ -9,7 +9,7 @@ asked about.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.model import Metrics, Model, ModelConfig, Questions
-from satkgc.models.paths.aggregate import STATISTICS, aggregate
+from satkgc.models.paths.aggregate import STATISTICS, aggregate, aggregate_plain
 from satkgc.models.paths.graph import MessageGraph, find_edges
 from satkgc.models.paths.update import update
 from satkgc.sampling import Batch
@@ -82,13 +82,16 @@ class PathLayer(nn.Module):
         for parameter in (self.own.weight, self.own.bias, self.update.weight):
             nn.init.uniform_(parameter, -bound, bound)
 
-    def forward(self, states: Tensor, queries: Tensor, heads: Tensor, graph: MessageGraph) -> Tensor:
+    def forward(
+        self, states: Tensor, queries: Tensor, heads: Tensor, graph: MessageGraph, edge_weights: Tensor | None = None
+    ) -> Tensor:
         """# states (N, B, D), queries (B, D), heads (B,) → (N, B, D)"""
         nodes, batch, dim = states.shape
         weights = self.weights(queries).view(batch, -1, dim).transpose(0, 1)  # (2R, B, D)
-        statistics = self.gather(states, weights.to(states.dtype), queries.to(states.dtype), heads, graph)
-        parts = self.update(statistics.flatten(2)).view(nodes, batch, 3, dim)
-        return self.update_states(states, self.own(states), parts, graph.scale, self.norm)
+        parts = states, weights.to(states.dtype), queries.to(states.dtype), heads, graph
+        statistics = self.gather(*parts) if edge_weights is None else aggregate_plain(*parts, edge_weights)
+        changes = self.update(statistics.flatten(2)).view(nodes, batch, 3, dim)
+        return self.update_states(states, self.own(states), changes, graph.scale, self.norm)
 
 
 class PathModel(Model):
@@ -115,15 +118,18 @@ class PathModel(Model):
         """The same of all facts: what questions are answered from."""
         return self._message_graph("facts" if len(self.kg.inference) else "train")
 
-    def forward(self, heads: Tensor, relations: Tensor, graph: MessageGraph) -> Tensor:
-        """Scores of all nodes of a graph.  # (B,), (B,) → (B, N), float32"""
+    def forward(
+        self, heads: Tensor, relations: Tensor, graph: MessageGraph, edge_weights: Sequence[Tensor] | None = None
+    ) -> Tensor:
+        """Scores of all nodes of a graph; weights of its edges, by layer, are for explaining.  # → (B, N), float32"""
         queries = self.queries(relations)  # (B, D)
         half = heads.is_cuda and torch.is_autocast_enabled("cuda")
         dtype = torch.get_autocast_dtype("cuda") if half else torch.float32
         states = torch.zeros(graph.num_nodes, *queries.shape, dtype=dtype, device=heads.device)
         states = states.index_put((heads, torch.arange(len(heads), device=heads.device)), queries.to(dtype))
-        for layer in self.layers:
-            states = layer(states, queries, heads, graph)
+        for number, layer in enumerate(self.layers):
+            weights = None if edge_weights is None else edge_weights[number]
+            states = layer(states, queries, heads, graph, weights)
         with torch.autocast(heads.device.type, enabled=False):  # in half precision scores would tie
             own, question = self.hidden.weight.chunk(2, 1)
             hidden = functional.linear(states.float(), own)  # (N, B, 2D)
