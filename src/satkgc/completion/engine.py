@@ -70,7 +70,7 @@ class Engine:
 
     def resolve(self, ref: EntityRef) -> EntityOrText:
         """An entity by id or name, or new text, if the model can read it."""
-        if not isinstance(ref, str) and not self.model.reads_text:
+        if not isinstance(ref, str) and not self.model.reads_text and not (self.model.reads_facts and ref.facts):
             what = f"{type(self.model).__name__} does not read texts and knows nothing of the new entity {ref.name!r}"
             raise SatkgcError(what, remedy="ask about an entity of the graph, or use a text model")
         return self.names.resolve(ref)

@@ -137,6 +137,7 @@ class Model(nn.Module, ABC):
     Config: ClassVar[type[ModelConfig]]
     needs: Needs = Needs()  # what batches must carry besides ids
     reads_text: bool = False  # whether it can be asked about a NewEntityText
+    reads_facts: bool = False  # whether it can if that has facts
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__()

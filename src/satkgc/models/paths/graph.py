@@ -50,9 +50,14 @@ class MessageGraph:
 
     @classmethod
     def build(
-        cls, triples: Int32, num_nodes: int, num_relations: int, device: torch.device | str = "cpu"
+        cls,
+        triples: Int32,
+        num_nodes: int,
+        num_relations: int,
+        device: torch.device | str = "cpu",
+        typical: float | None = None,
     ) -> MessageGraph:
-        """From (T, 3) triples with relations below `num_relations`, R."""
+        """From (T, 3) triples with relations below `num_relations`, R; `typical` is that of a graph it is a part of."""
         head, relation, tail = np.asarray(triples, np.int32).T
         source, target = np.concatenate([head, tail]), np.concatenate([tail, head])
         directed = np.concatenate([relation, relation + num_relations])
@@ -61,7 +66,8 @@ class MessageGraph:
         degree = np.bincount(target, minlength=num_nodes)
         ptr = np.concatenate([[0], np.cumsum(degree)])
         place = np.arange(len(target)) - ptr[target]
-        typical = float(np.log(degree + 1.0).mean()) if len(triples) else 1.0
+        if typical is None:
+            typical = mean_log_degree(degree)
 
         def groups(key: Int32, other: Int32, size: int) -> Groups:
             edge = np.argsort(key, kind="stable")
@@ -99,6 +105,11 @@ class MessageGraph:
     def to(self, device: torch.device | str) -> MessageGraph:
         """The same on another device."""
         return replace(self, **_moved(self, device))
+
+
+def mean_log_degree(degree: Int64) -> float:
+    """Of nodes with so many edges each, as log(degree + 1)."""
+    return float(np.log(degree + 1.0).mean()) if degree.any() else 1.0
 
 
 def find_edges(ptr: Int64, source: Int32, relation: Int32, pairs: Int32, directed: Int32 | None = None) -> Int64:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -20,11 +21,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from satkgc.arrays import Bool, Int32
-from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.model import Metrics, Model, ModelConfig, Questions
+from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions
 from satkgc.models.paths.aggregate import STATISTICS, aggregate, aggregate_plain
-from satkgc.models.paths.graph import MessageGraph, find_edges
+from satkgc.models.paths.graph import MessageGraph, find_edges, mean_log_degree
+from satkgc.models.paths.neighbourhood import neighbourhood, triples_within
 from satkgc.models.paths.update import update
 from satkgc.sampling import Batch
 from satkgc.settings import Settings
@@ -46,6 +47,10 @@ class PathConfig(ModelConfig):
     exclude: Literal["pair", "edge"] = "pair"
     """Which edges a training step leaves out of its graph: all between the two ends of a triple that it asks, or the
     triple alone (and its inverse). Otherwise every answer would be one hop away."""
+    neighbourhood: int = Field(default=0, ge=0)
+    """Answer a question from so many entities, those nearest to it by personalised PageRank; 0: from the whole graph.
+    All others rank behind them. For graphs too large to go over for every question."""
+    execution: ClassVar[frozenset[str]] = frozenset(["model.neighbourhood"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +103,7 @@ class PathModel(Model):
     """Scores entities by what arrives at them from the question's entity. It knows relations, not entities."""
 
     Config = PathConfig
+    reads_facts = True
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__(kg, config)
@@ -159,20 +165,21 @@ class PathModel(Model):
     @torch.no_grad()
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
         """Of all entities, or of each question's candidates."""
-        self._refuse_new(questions, candidates)
         heads, relations = (self._ids(part) for part in (questions.entities, questions.relations))
-        size = max(1, min(QUESTIONS, NUMBERS // (self.graph.num_nodes * self.config.dim)))
-        blocks = [
-            self(heads[start : start + size], relations[start : start + size], self.graph)
-            for start in range(0, len(heads), size)
-        ]
-        scores = torch.cat(blocks) if blocks else torch.empty(0, self.kg.num_entities, device=self.device)
-        return scores if candidates is None else scores.gather(1, self._ids(candidates))
+        if questions.new:
+            scores = self._score_blocks(heads, relations, self._graph_with(questions.new))
+        elif 0 < self.config.neighbourhood < self.kg.num_entities:
+            rows = [self._score_near(h, r) for h, r in zip(heads, relations, strict=True)]
+            scores = torch.stack(rows) if rows else torch.empty(0, self.kg.num_entities, device=self.device)
+        else:
+            scores = self._score_blocks(heads, relations, self.graph)
+        return scores[:, : self.kg.num_entities] if candidates is None else scores.gather(1, self._ids(candidates))
 
     def knows_questions(self, questions: Questions) -> Bool:
-        """Those from whose entity paths begin, by relations that training has seen."""
+        """Those from whose entity paths begin, by relations that training has seen; a new entity needs facts."""
         frequency = np.bincount(self.kg.train[:, 1], minlength=self.kg.num_relations)
-        known = np.append(self.knows_entities(), False)[np.minimum(questions.entities, self.kg.num_entities)]
+        entities = np.concatenate([self.knows_entities(), [bool(new.facts) for new in questions.new]])
+        known = entities.astype(bool)[questions.entities]
         return np.asarray(known & (frequency[questions.relations % self.kg.num_relations] > 0))
 
     def knows_entities(self) -> Bool:
@@ -188,11 +195,43 @@ class PathModel(Model):
         self._graphs[triples] = graph
         return graph
 
-    def _refuse_new(self, questions: Questions, candidates: Int32 | None) -> None:
-        entities = [questions.entities] if candidates is None else [questions.entities, candidates]
-        if any(int(part.max(initial=0)) >= self.kg.num_entities for part in entities):
-            what = "the path model is asked about an entity that its graph does not have"
-            raise SatkgcError(what, remedy="ask about one of the graph's, or train a model that reads text")
+    def _score_blocks(self, heads: Tensor, relations: Tensor, graph: MessageGraph) -> Tensor:
+        """Of all nodes of a graph, a few questions at a time.  # (Q, N)"""
+        size = max(1, min(QUESTIONS, NUMBERS // (graph.num_nodes * self.config.dim)))
+        starts = range(0, len(heads), size)
+        blocks = [self(heads[i : i + size], relations[i : i + size], graph) for i in starts]
+        return torch.cat(blocks) if blocks else torch.empty(0, graph.num_nodes, device=self.device)
+
+    def _score_near(self, head: Tensor, relation: Tensor) -> Tensor:
+        """Of all entities, from the neighbourhood of the question's.  # (E,)"""
+        adjacency, facts = self.kg.fact_adjacency, self.kg.facts
+        nodes = neighbourhood(adjacency, int(head), self.config.neighbourhood)
+        triples, size = triples_within(adjacency, facts, nodes), self.kg.num_relations
+        graph = MessageGraph.build(triples, len(nodes), size, self.device, self._typical)
+        place = torch.tensor([int(np.searchsorted(nodes, int(head)))], device=self.device)
+        near = self(place, relation[None], graph)[0]
+        scores = (near.min() - 1).repeat(self.kg.num_entities)
+        scores[self._ids(nodes)] = near
+        return scores
+
+    @cached_property
+    def _typical(self) -> float:
+        return mean_log_degree(np.bincount(self.kg.facts[:, [0, 2]].ravel(), minlength=self.kg.num_entities))
+
+    def _graph_with(self, new: Sequence[NewEntityText]) -> MessageGraph:
+        """All facts, and those of entities that are new."""
+        size, triples = self.kg.num_relations, []
+        for node, entity in enumerate(new, self.kg.num_entities):
+            for fact in entity.facts:
+                forward = fact.relation < size
+                triples.append(
+                    (node, fact.relation, fact.entity) if forward else (fact.entity, fact.relation - size, node)
+                )
+        more = np.array(triples, np.int32).reshape(-1, 3)
+        more = more[(more[:, [0, 2]] < self.kg.num_entities + len(new)).all(1)]
+        return MessageGraph.build(
+            np.concatenate([self.kg.facts, more]), self.kg.num_entities + len(new), size, self.device
+        )
 
     @property
     def _edges(self) -> tuple[Any, Any, Any]:

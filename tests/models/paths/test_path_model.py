@@ -1,0 +1,121 @@
+"""What the path model is: a chain that it can follow, edges it must not see, graphs and entities it never saw."""
+
+import numpy as np
+import pytest
+import torch
+
+from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.models import Fact, NewEntityText, PathConfig, PathModel, Questions, StepContext
+from satkgc.sampling import SamplingConfig, make_sampler
+
+
+def graph_of(train, entities, relations, **splits):
+    def vocabulary(kind, size):
+        ids = [f"{kind}{i}" for i in range(size)]
+        return Vocabulary.build(kind, ids, ids, [""] * size)
+
+    parts = vocabulary("entity", entities), vocabulary("relation", relations)
+    return KnowledgeGraph.from_arrays("made", *parts, train, **splits)
+
+
+def grandparents(families, start=0):
+    """Lines of three: (a, 0, b), (b, 0, c), (a, 1, c)."""
+    return np.array([(s + a, r, s + b) for s in range(start, start + 3 * families, 3) for a, r, b in FAMILY])
+
+
+FAMILY = (0, 0, 1), (1, 0, 2), (0, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A model that has learnt on thirty families that 1 is 0 after 0; ten more, of which the last fact is missing."""
+    known, asked = grandparents(30), grandparents(10, 90)
+    inference, test = asked[asked[:, 1] == 0], asked[asked[:, 1] == 1]
+    kg = graph_of(known, 120, 2, inference=inference, test=test)
+    torch.manual_seed(0)
+    model = PathModel(kg, PathConfig(dim=16, layers=3))
+    sampler = make_sampler(kg, SamplingConfig(sampler="random", batch_size=32), 0, model.needs)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for step in range(80):
+        model.backward(model.collate(sampler.draw(step)), StepContext())
+        optimizer.step()
+        optimizer.zero_grad()
+    return model.eval()
+
+
+def test_a_rule_of_two_steps_holds_on_a_graph_it_never_saw(trained):
+    test = trained.kg.test
+    scores = trained.score(Questions(test[:, 0], test[:, 1]))
+    assert (scores.argmax(1).numpy() == test[:, 2]).mean() >= 0.9
+
+
+def test_a_new_entity_is_understood_by_its_facts(trained):
+    size, (_, _, middle) = trained.kg.num_entities, trained.kg.inference[0].tolist()
+    child = trained.kg.inference[1, 2]
+    new = NewEntityText("new", facts=(Fact(0, middle, "middle"),))
+    questions = Questions(np.array([size], np.int32), np.array([1], np.int32), [new])
+    assert trained.knows_questions(questions).tolist() == [True]
+    scores = trained.score(questions)
+    assert scores.shape == (1, size)
+    assert scores.argmax() == child
+    both = trained.score(questions, np.array([[child, size]], np.int32))
+    assert both[0, 0] == scores[0, child]
+    nobody = Questions(questions.entities, questions.relations, [NewEntityText("nobody")])
+    assert trained.knows_questions(nobody).tolist() == [False]
+
+
+def test_a_neighbourhood_that_holds_all_that_can_be_reached_scores_it_as_the_whole_graph(trained):
+    test = trained.kg.test[:3]
+    questions = Questions(test[:, 0], test[:, 1])
+    whole = trained.score(questions)
+    config = trained.config
+    trained.config = config.replace(neighbourhood=10)
+    near = trained.score(questions)
+    trained.config = config
+    for row, (head, _, tail) in enumerate(test.tolist()):
+        family = np.array([head, head + 1, tail])
+        torch.testing.assert_close(near[row, family], whole[row, family], rtol=1e-4, atol=1e-4)
+        others = np.setdiff1d(np.arange(trained.kg.num_entities), family)
+        assert (near[row, others] < near[row, family].min()).all()
+
+
+@pytest.mark.parametrize("exclude", ["pair", "edge"])
+def test_edges_asked_about_are_never_in_the_graph_of_their_step(exclude):
+    random = np.random.default_rng(0)
+    train = np.unique(random.integers(0, [8, 3, 8], (60, 3)), axis=0)
+    model = PathModel(graph_of(train, 8, 3), PathConfig(dim=4, layers=2, exclude=exclude))
+    sampler = make_sampler(model.kg, SamplingConfig(sampler="random", batch_size=8), 0, model.needs)
+    for step in range(5):
+        batch = sampler.draw(step)
+        graph = model.training_graph.without(model.collate(batch).edges)
+        columns = (part.tolist() for part in (graph.source, graph.relation, graph.target, graph.keep))
+        left = {(u, r, v) for u, r, v, kept in zip(*columns, strict=True) if kept}
+        everything = {(h, r, t) for h, r, t in train.tolist()} | {(t, r + 3, h) for h, r, t in train.tolist()}
+        asked = set(zip(batch.heads.tolist(), batch.relations.tolist(), batch.tails.tolist(), strict=True))
+        pairs = {(h, t) for h, _, t in asked}
+        gone = {(u, r, v) for u, r, v in everything if ((u, v) in pairs if exclude == "pair" else (u, r, v) in asked)}
+        assert left == everything - gone
+
+
+def test_degrees_do_not_tell_which_edges_were_left_out():
+    train = np.array([(0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 0)])
+    model = PathModel(graph_of(train, 4, 1), PathConfig(dim=4, layers=2))
+    whole = model.training_graph
+    without = whole.without(torch.tensor([0, 1]))
+    smaller = PathModel(graph_of(train[1:], 4, 1), PathConfig(dim=4, layers=2)).training_graph
+    removed = set(whole.target[:2].tolist()) | set(whole.source[:2].tolist())
+    assert removed
+    assert torch.equal(without.count, 1 + torch.bincount(without.target[without.keep].long(), minlength=4))
+    torch.testing.assert_close(without.scale * whole.typical, without.count.log())
+    assert smaller.typical < whole.typical
+
+
+def test_other_known_answers_are_not_counted_as_wrong():
+    train = np.array([(0, 0, 1), (0, 0, 2), (3, 0, 1), (3, 0, 4)])
+    model = PathModel(graph_of(train, 5, 1), PathConfig(dim=4, layers=2))
+    sampler = make_sampler(model.kg, SamplingConfig(sampler="random", batch_size=8), 0, model.needs)
+    batch = model.collate(sampler.draw(0))
+    pairs = set(zip(batch.rows.tolist(), batch.columns.tolist(), strict=True))
+    for row, (head, relation, tail) in enumerate(zip(batch.heads, batch.relations, batch.tails, strict=True)):
+        answers = set(model.kg.known_train.answers(int(head), int(relation)).tolist()) - {int(tail)}
+        assert {column for r, column in pairs if r == row} == answers
