@@ -151,6 +151,11 @@ def test_a_run_answers_with_probabilities_and_names_its_experts(run):
     assert "what each expert adds to it" in asked.output
     for expert in evidence.experts:
         assert f"  {expert.name:<12} " in asked.output
+    listed = asked.output.split("paths that the path model's answer rests on")[1].splitlines()[1:]
+    for line, path in zip(listed, evidence.strong_paths, strict=False):
+        assert line.startswith(f"  {path.weight:.2f}  {path.steps[0].source_name} ")
+        assert line.endswith(f" {path.steps[-1].target_name}")
+        assert all(step.relation_name in line for step in path.steps)
     table = CliRunner().invoke(app, ["complete", str(run), "--head", "Q3", "--relation", "near"]).output
     assert f"text {answers[0].experts[0].share:.0%}" in table
     listed = CliRunner().invoke(app, ["complete", str(run), "--head", "Q3", "--relation", "near", "--json"]).output
@@ -168,9 +173,15 @@ def test_the_service_says_who_said_it(run):
         answers = client.post("/api/v1/complete", json={"head": "Q3", "relation": "near", "k": 2}).json()["answers"]
         assert [expert["name"] for expert in answers[0]["experts"]] == ["text", "complex", "paths"]
         triple = {"head": "Q3", "relation": "near", "tail": answers[0]["id"]}
-        experts = client.post("/api/v1/evidence", json=triple).json()["experts"]
-        expected = Completer.load(run, "cpu").evidence("Q3", "near", answers[0]["id"]).experts
-        assert experts == [pytest.approx(asdict(expert), abs=1e-5) for expert in expected]
+        evidence = client.post("/api/v1/evidence", json=triple).json()
+        expected = Completer.load(run, "cpu").evidence("Q3", "near", answers[0]["id"])
+        assert evidence["experts"] == [pytest.approx(asdict(expert), abs=1e-5) for expert in expected.experts]
+        assert expected.strong_paths
+        for path, own in zip(evidence["strong_paths"], expected.strong_paths, strict=True):
+            assert path == {
+                "steps": [asdict(step) for step in own.steps],
+                "weight": pytest.approx(own.weight, rel=1e-3),
+            }
 
 
 def test_a_fused_run_is_verified_with_its_experts_and_exports_its_text_model(run, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_other, check_writable
 
 if TYPE_CHECKING:
-    from satkgc.completion import Answer, Evidence, ExpertShare
+    from satkgc.completion import Answer, Evidence, ExpertShare, Step
 
 
 class Side(StrEnum):
@@ -145,7 +145,7 @@ def evidence(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     device: DeviceOption = "auto",
 ) -> None:
-    """Show why a triple is likely or not: similar known triples, a path between its ends, the texts compared.
+    """Show why a triple is likely or not: similar known triples, paths between its ends, the texts compared.
 
     [bold]Examples[/]
 
@@ -292,16 +292,19 @@ def _evidence_text(evidence: Evidence) -> str:
         f"  {s.similarity:.2f}  {s.head_name} → {s.tail_name}  ({s.head}, {s.tail})" for s in evidence.similar
     ] or ["  none: no other triple has this relation"]
     lines += ["", "shortest path in the training graph, without the triple itself:"]
-    if evidence.path:
-        steps = (f"— {s.relation_name} →" if s.direction == "out" else f"← {s.relation_name} —" for s in evidence.path)
-        stops = (s.target_name for s in evidence.path)
-        joined = " ".join(f"{step} {stop}" for step, stop in zip(steps, stops, strict=True))
-        lines.append(f"  {evidence.path[0].source_name} {joined}")
-    else:
-        lines.append("  none connects the two")
+    lines.append(f"  {_path_text(evidence.path)}" if evidence.path else "  none connects the two")
+    if evidence.strong_paths:
+        lines += ["", "paths that the path model's answer rests on, and about what its score would lose without each:"]
+        lines += [f"  {path.weight:.2f}  {_path_text(path.steps)}" for path in evidence.strong_paths]
     if evidence.query_text:  # of a model that reads texts
         lines += ["", "texts compared:", f"  question: {evidence.query_text}", f"  answer:   {evidence.entity_text}"]
     return "\n".join(lines)
+
+
+def _path_text(steps: Sequence[Step]) -> str:
+    ways = (f"— {s.relation_name} →" if s.direction == "out" else f"← {s.relation_name} —" for s in steps)
+    stops = " ".join(f"{way} {step.target_name}" for way, step in zip(ways, steps, strict=True))
+    return f"{steps[0].source_name} {stops}"
 
 
 def _plain(text: str) -> Any:

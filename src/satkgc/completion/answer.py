@@ -226,6 +226,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class StrongPath:
+    """A path from the question's entity to the answer that a path model's score rests on; never the triple itself."""
+
+    steps: tuple[Step, ...]
+    weight: float  # about what that model's score of the answer would lose without these edges; above zero
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What supports (head, relation, tail), from the training graph and the texts."""
 
@@ -238,6 +246,7 @@ class Evidence:
     query_text: str  # what the model read for the question; nothing where it reads no texts
     entity_text: str  # what it read for the answer
     experts: tuple[ExpertShare, ...] = ()  # of a fused model; for a relation those of the tail
+    strong_paths: tuple[StrongPath, ...] = ()  # of a path model, or of a fused one's path expert; strongest first
 
 
 class UnknownNameError(SatkgcError):

@@ -1,18 +1,21 @@
-"""Why an answer: similar known triples, a shortest path, and the texts that the model compared."""
+"""Why an answer: similar known triples, a shortest path, the paths a path model follows, and the texts compared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from satkgc.arrays import Int32
-from satkgc.completion.answer import Evidence, ExpertShare, SimilarTriple, Step, TriplePart
+from satkgc.completion.answer import Evidence, ExpertShare, SimilarTriple, Step, StrongPath, TriplePart
 from satkgc.completion.engine import Engine, Query
-from satkgc.completion.experts import expert_shares, text_model
+from satkgc.completion.experts import expert_shares, path_model, text_model
 from satkgc.completion.names import EntityOrText
 from satkgc.kg import shortest_path
-from satkgc.models import FusedModel, Questions
+from satkgc.models import FusedModel, Questions, strongest_paths
+
+STRONG_PATHS = 3  # at most
 
 
 def find_evidence(
@@ -36,6 +39,7 @@ def find_evidence(
         query_text=query_text,
         entity_text=entity_text,
         experts=experts,
+        strong_paths=_strong_paths(engine, query, answer),
     )
 
 
@@ -118,7 +122,28 @@ def _path(engine: Engine, head: EntityOrText, relation: int, tail: EntityOrText)
         start, stops = head, [(fact, nodes[0]), *stops]
     if (fact := targets[nodes[-1]]) is not None:
         stops.append(((fact + size) % (2 * size), tail))
-    names, relations = engine.names, engine.kg.relations
+    return _steps(engine, start, stops)
+
+
+def _strong_paths(engine: Engine, query: Query, answer: EntityOrText) -> tuple[StrongPath, ...]:
+    """Those by which a path model supports the answer. Entities beyond the graph have none."""
+    model, size = path_model(engine.model), engine.kg.num_entities
+    entity, directed = query
+    if model is None or not (isinstance(entity, int) and isinstance(answer, int)) or max(entity, answer) >= size:
+        return ()
+    if not model.knows_questions(engine.questions([query]))[0]:
+        return ()
+    paths = strongest_paths(model, entity, directed, answer, STRONG_PATHS)
+    return tuple(
+        StrongPath(_steps(engine, entity, [(by, stop) for _, by, stop in path.edges]), path.weight)
+        for path in paths
+        if path.weight > 0
+    )
+
+
+def _steps(engine: Engine, start: EntityOrText, stops: Sequence[tuple[int, EntityOrText]]) -> tuple[Step, ...]:
+    """A path in names: from its start along directed relations to where each leads."""
+    names, relations, size = engine.names, engine.kg.relations, engine.kg.num_relations
     places = [names.id_and_name(start), *(names.id_and_name(stop) for _, stop in stops)]
     return tuple(
         Step(*source, relations.id(d % size), relations.name(d % size), "out" if d < size else "in", *target)

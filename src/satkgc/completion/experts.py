@@ -8,7 +8,7 @@ from satkgc.arrays import Float32, Int32
 from satkgc.completion.answer import ExpertShare
 from satkgc.completion.calibration import COMPETITORS
 from satkgc.completion.retriever import FusedRetriever, Retriever
-from satkgc.models import FusedModel, Model, Questions, TextModel
+from satkgc.models import FusedModel, Model, PathModel, Questions, TextModel
 
 
 def expert_shares(
@@ -36,9 +36,16 @@ def expert_shares(
 
 def text_model(model: Model) -> TextModel | None:
     """The text model that a model is, or the first among its experts."""
-    if isinstance(model, FusedModel):
-        return next((part for name in model.names if isinstance(part := model.expert(name), TextModel)), None)
-    return model if isinstance(model, TextModel) else None
+    return next((part for part in _parts(model) if isinstance(part, TextModel)), None)
+
+
+def path_model(model: Model) -> PathModel | None:
+    """The path model that a model is, or the first among its experts."""
+    return next((part for part in _parts(model) if isinstance(part, PathModel)), None)
+
+
+def _parts(model: Model) -> list[Model]:
+    return [model.expert(name) for name in model.names] if isinstance(model, FusedModel) else [model]
 
 
 def _mean(parts: Float32) -> Float32:

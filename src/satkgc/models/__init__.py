@@ -13,7 +13,7 @@ from satkgc.models.model import (
     VectorModel,
     step_seed,
 )
-from satkgc.models.paths import PathConfig, PathModel
+from satkgc.models.paths import PathConfig, PathModel, strongest_paths
 from satkgc.models.registry import MODELS
 from satkgc.models.text import (
     ContrastiveLoss,
@@ -59,4 +59,5 @@ __all__ = [
     "pool_padded",
     "quiet",
     "step_seed",
+    "strongest_paths",
 ]

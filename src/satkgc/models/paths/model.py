@@ -168,7 +168,7 @@ class PathModel(Model):
         heads, relations = (self._ids(part) for part in (questions.entities, questions.relations))
         if questions.new:
             scores = self._score_blocks(heads, relations, self._graph_with(questions.new))
-        elif 0 < self.config.neighbourhood < self.kg.num_entities:
+        elif self.answers_nearby:
             rows = [self._score_near(h, r) for h, r in zip(heads, relations, strict=True)]
             scores = torch.stack(rows) if rows else torch.empty(0, self.kg.num_entities, device=self.device)
         else:
@@ -202,12 +202,21 @@ class PathModel(Model):
         blocks = [self(heads[i : i + size], relations[i : i + size], graph) for i in starts]
         return torch.cat(blocks) if blocks else torch.empty(0, graph.num_nodes, device=self.device)
 
+    @property
+    def answers_nearby(self) -> bool:
+        """Whether questions are answered from a neighbourhood alone."""
+        return 0 < self.config.neighbourhood < self.kg.num_entities
+
+    def graph_near(self, head: int) -> tuple[Int32, MessageGraph]:
+        """The neighbourhood of a question's entity: its entities, ascending, and the facts among them."""
+        adjacency, facts = self.kg.fact_adjacency, self.kg.facts
+        nodes = neighbourhood(adjacency, head, self.config.neighbourhood)
+        triples, size = triples_within(adjacency, facts, nodes), self.kg.num_relations
+        return nodes, MessageGraph.build(triples, len(nodes), size, self.device, self._typical)
+
     def _score_near(self, head: Tensor, relation: Tensor) -> Tensor:
         """Of all entities, from the neighbourhood of the question's.  # (E,)"""
-        adjacency, facts = self.kg.fact_adjacency, self.kg.facts
-        nodes = neighbourhood(adjacency, int(head), self.config.neighbourhood)
-        triples, size = triples_within(adjacency, facts, nodes), self.kg.num_relations
-        graph = MessageGraph.build(triples, len(nodes), size, self.device, self._typical)
+        nodes, graph = self.graph_near(int(head))
         place = torch.tensor([int(np.searchsorted(nodes, int(head)))], device=self.device)
         near = self(place, relation[None], graph)[0]
         scores = (near.min() - 1).repeat(self.kg.num_entities)
