@@ -143,3 +143,76 @@ def test_the_experts_of_a_fused_model_are_named(page) -> None:  # type: ignore[n
     assert page.locator(".share.against").count() == 1
     sizes = page.locator(".share").evaluate_all("bars => bars.map((bar) => getComputedStyle(bar).backgroundSize)")
     assert sizes == ["62.5% 100%", "37.5% 100%", "0% 100%"]
+
+
+def strong_paths(*paths):  # type: ignore[no-untyped-def]
+    """A body's, from (weight, entity, relation or ←relation, entity, …)."""
+    listed = []
+    for weight, *places in paths:
+        steps = []
+        for source, by, target in zip(places[::2], places[1::2], places[2::2], strict=False):
+            way, by = ("in", by[1:]) if by[0] == "←" else ("out", by)
+            ends = {"source": source, "source_name": source, "target": target, "target_name": target}
+            steps.append({**ends, "relation": by, "relation_name": by, "direction": way})
+        listed.append({"weight": weight, "steps": steps})
+    return listed
+
+
+@pytest.mark.parametrize("width", [1200, 360])
+def test_the_paths_that_a_path_model_follows_are_listed_and_drawn(browser, url: str, width: int) -> None:  # type: ignore[no-untyped-def]
+    paths = strong_paths(
+        (1.5, "dog", "similar to", "wolf", "eats", "moose_calf"),
+        (0.75, "dog", "fears", "wolf", "←<b>by</b>", "moose_calf"),
+    )
+
+    def with_paths(route) -> None:  # type: ignore[no-untyped-def]
+        route.fulfill(json={**route.fetch().json(), "strong_paths": paths})
+
+    with browser.new_context(viewport={"width": width, "height": 800}, reduced_motion="reduce") as context:
+        for page in opened(context, url):
+            pick(page, "dog")
+            page.locator(".answer").first.click()
+            page.locator(".similar").wait_for()
+            assert page.locator(".strong, .band").count() == 0, "of a text model there are none"
+            page.keyboard.press("Escape")
+            page.route("**/api/v1/evidence", with_paths)
+            page.locator(".answer").first.click()
+            page.locator(".strong").wait_for()
+            rows = page.locator(".strong li")
+            assert rows.nth(0).locator(".path span").all_text_contents() == [
+                *("dog", "— similar to →", "wolf", "— eats →", "moose calf")
+            ]
+            assert rows.nth(1).locator(".via").all_text_contents() == ["— fears →", "← <b>by</b> —"]
+            assert rows.locator(".number").all_text_contents() == ["−1.50 without it", "−0.75 without it"]
+            sizes = rows.locator(".share").evaluate_all("all => all.map((bar) => getComputedStyle(bar).backgroundSize)")
+            assert sizes == ["100% 100%", "50% 100%"]
+            # One band between two nodes, as wide as the strongest path there.
+            bands = page.locator(".drawing .band")
+            assert bands.evaluate_all("all => all.map((band) => getComputedStyle(band).strokeWidth)") == ["8px"] * 2
+            labels = page.locator(".drawing .edge:has(.band)").evaluate_all(
+                "all => all.map((g) => g.getAttribute('aria-label'))"
+            )
+            assert labels == ["dog – similar to – wolf", "wolf – eats – moose calf"]
+            assert "the paths that count" in page.locator(".legend").text_content()
+            panel = page.locator("#detail")
+            assert panel.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_on_a_phone_an_experts_name_does_not_lie_on_its_bar(browser, url: str) -> None:  # type: ignore[no-untyped-def]
+    def with_experts(route) -> None:  # type: ignore[no-untyped-def]
+        experts = [{"name": name, "share": 0.5, "rank": 1204} for name in ("complex", "compounde-second")]
+        route.fulfill(json={**route.fetch().json(), "experts": experts})
+
+    with browser.new_context(viewport={"width": 360, "height": 800}, reduced_motion="reduce") as context:
+        for page in opened(context, url):
+            page.route("**/api/v1/evidence", with_experts)
+            pick(page, "dog")
+            page.locator(".answer").first.click()
+            page.locator(".experts").wait_for()
+            program = """rows => rows.map((row) => {
+                const range = document.createRange();
+                range.selectNodeContents(row.children[0]);
+                return row.children[1].getBoundingClientRect().left - range.getBoundingClientRect().right;
+            })"""
+            assert min(page.locator(".experts li").evaluate_all(program)) >= 4
+            assert page.locator("#detail").evaluate("e => e.scrollWidth <= e.clientWidth")

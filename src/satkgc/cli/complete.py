@@ -290,11 +290,12 @@ def _evidence_text(evidence: Evidence) -> str:
     lines.append("closest known triples of the relation, by the similarity of their heads:")
     lines += [
         f"  {s.similarity:.2f}  {s.head_name} → {s.tail_name}  ({s.head}, {s.tail})" for s in evidence.similar
-    ] or ["  none: no other triple has this relation"]
+    ] or ["  none: no other triple has this relation, or this model does not tell which entities are alike"]
     lines += ["", "shortest path in the training graph, without the triple itself:"]
     lines.append(f"  {_path_text(evidence.path)}" if evidence.path else "  none connects the two")
     if evidence.strong_paths:
-        lines += ["", "paths that the path model's answer rests on, and about what its score would lose without each:"]
+        lines += ["", "paths that the path model's answer rests on, and about what its own score loses without each"]
+        lines[-1] += " (0.7: half the odds):"
         lines += [f"  {path.weight:.2f}  {_path_text(path.steps)}" for path in evidence.strong_paths]
     if evidence.query_text:  # of a model that reads texts
         lines += ["", "texts compared:", f"  question: {evidence.query_text}", f"  answer:   {evidence.entity_text}"]

@@ -1,12 +1,12 @@
-// The neighbourhood of a triple: both ends, what is next to them, the path between, and the proposed edge.
+// The neighbourhood of a triple: both ends, what is next to them, the paths between, and the proposed edge.
 import { readable, shorten, svg } from "./dom.js";
 import { layout } from "./layout.js";
 
 export const FRESH = "\u0000new"; // the id of a new entity's node, which no entity of a graph has
 
-// triple: {head, relation, tail}; details: entity details of the ends; path: steps or null.
-export function draw(triple, details, path, known, width, onPick) {
-  const graph = collect(triple, details, path, width < 480 ? 6 : 9);
+// triple: {head, relation, tail}; details: entity details of the ends; path: steps or null; strong: [{steps, weight}].
+export function draw(triple, details, path, known, width, onPick, strong = []) {
+  const graph = collect(triple, details, path, strong, width < 480 ? 6 : 9);
   const ends = [triple.head.id ?? FRESH, triple.tail.id ?? FRESH];
   const height = Math.min(380, 150 + 16 * graph.nodes.length);
   const nodes = graph.nodes.map((node) => size(node, ends, width, height));
@@ -26,25 +26,37 @@ export function draw(triple, details, path, known, width, onPick) {
   return picture;
 }
 
-function collect({ head, relation, tail }, details, path, limit) {
+function collect({ head, relation, tail }, details, path, strong, limit) {
   const nodes = new Map(), edges = new Map();
   const node = (id, name) => nodes.has(id) || nodes.set(id, { id, name: readable(name) });
-  const edge = (from, to, label, kind) => {
-    const key = JSON.stringify([from, to, label]);
-    if (!edges.has(key) || kind) edges.set(key, { from, to, label: readable(label), kind });
+  const edge = (from, to, label, kind, weight = 0) => {
+    const key = JSON.stringify([from, to, label]), before = edges.get(key);
+    edges.set(key, { from, to, label: readable(label), kind: kind ?? before?.kind, weight: Math.max(weight, before?.weight ?? 0) });
+  };
+  const follow = (steps, kind, weight) => {
+    for (const step of steps) {
+      const source = step.source || FRESH, target = step.target || FRESH; // new text has no id
+      node(source, step.source_name);
+      node(target, step.target_name);
+      const [from, to] = step.direction === "out" ? [source, target] : [target, source];
+      edge(from, to, step.relation_name, kind, weight);
+    }
   };
   const a = head.id ?? FRESH, b = tail.id ?? FRESH;
   node(a, head.name);
   node(b, tail.name);
-  for (const step of path ?? []) {
-    const source = step.source || FRESH, target = step.target || FRESH; // new text has no id
-    node(source, step.source_name);
-    node(target, step.target_name);
-    const [from, to] = step.direction === "out" ? [source, target] : [target, source];
-    edge(from, to, step.relation_name, "path");
+  follow(path ?? [], "path");
+  const few = nodes.size;
+  for (const { steps, weight } of strong) follow(steps, undefined, weight / strong[0].weight);
+  const banded = new Set(); // one band between two nodes, the widest, whichever relations join them
+  for (const one of [...edges.values()].sort((x, y) => y.weight - x.weight)) {
+    const pair = JSON.stringify([one.from, one.to].sort());
+    if (banded.has(pair)) one.weight = 0;
+    banded.add(pair);
   }
+  const room = Math.max(2, limit - Math.ceil((nodes.size - few) / 2)); // the paths' own nodes take some of it
   for (const detail of details) {
-    for (const next of varied(detail.neighbours, limit)) {
+    for (const next of varied(detail.neighbours, room)) {
       node(next.id, next.name);
       const [from, to] = next.direction === "out" ? [detail.id, next.id] : [next.id, detail.id];
       edge(from, to, next.relation_name);
@@ -109,9 +121,10 @@ function line(edge, source, from, target, to, known) {
   const [x1, y1, x2, y2] = [from.x + ux * leave, fromY + uy * leave, to.x + vx * arrive, toY + vy * arrive];
   const kind = edge.kind === "asked" && known ? "asked held" : (edge.kind ?? "");
   const accent = edge.kind ? "arrow-accent" : "arrow";
-  const statement = `${source.name} – ${edge.label} – ${target.name}`;
+  const statement = `${source.name} – ${edge.label} – ${target.name}`, d = `M${x1} ${y1}Q${mx} ${my} ${x2} ${y2}`;
   return svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]), role: "img", "aria-label": statement },
-    svg("path", { d: `M${x1} ${y1}Q${mx} ${my} ${x2} ${y2}`, "marker-end": `url(#${accent})` }),
+    edge.weight > 0 && svg("path", { class: "band", d, "--weight": edge.weight }),
+    svg("path", { d, "marker-end": `url(#${accent})` }),
     svg("text", { x: (x1 + x2) / 4 + mx / 2, y: (y1 + y2) / 4 + my / 2 - 5 }, edge.label),
     svg("title", {}, statement));
 }

@@ -39,8 +39,9 @@ export class Panel {
         neighbours(triple.head), neighbours(triple.tail)]);
       const width = Math.max(300, Math.round(this.panel.clientWidth - 2));
       body.replaceChildren(
-        draw(triple, details, evidence.path, answer.known, width, this.onPick), legend(answer.known),
-        ...experts(evidence), similar(evidence, triple), path(evidence), texts(evidence));
+        draw(triple, details, evidence.path, answer.known, width, this.onPick, evidence.strong_paths),
+        legend(answer.known, evidence.strong_paths.length > 0),
+        ...experts(evidence), ...strongPaths(evidence), similar(evidence, triple), path(evidence), texts(evidence));
     } catch (error) {
       if (error.name === "AbortError") return;
       body.replaceChildren(el("p", { class: "status error" }, error.message));
@@ -48,12 +49,13 @@ export class Panel {
   }
 }
 
-function legend(known) {
-  const sample = (kind, text) => el("span", {}, svg("svg", { viewBox: "0 0 26 8", width: 26, height: 8, "aria-hidden": "true" },
-    svg("g", { class: `edge ${kind}` }, svg("path", { d: "M0 4H26" }))), text);
+function legend(known, strong) {
+  const sample = (kind, text, band) => el("span", {}, svg("svg", { viewBox: "0 0 26 8", width: 26, height: 8, "aria-hidden": "true" },
+    svg("g", { class: `edge ${kind}` }, band && svg("path", { class: "band", d: "M0 4H26", "--weight": 1 }), svg("path", { d: "M0 4H26" }))), text);
   return el("p", { class: "legend muted" },
     sample(known ? "asked held" : "asked", known ? "this statement" : "this statement (dashed: not in the graph)"),
-    sample("path", "the shortest path"), sample("", "what else the graph holds"));
+    sample("path", "the shortest path"), strong && sample("", "the paths that count (wider: more)", true),
+    sample("", "what else the graph holds"));
 }
 
 // Of a fused model: how much of the answer is whose doing. A bar to the left is an expert that speaks against it.
@@ -71,7 +73,7 @@ function experts({ experts, asked }) {
 }
 
 function similar({ similar }, triple) {
-  if (!similar.length) return part("Closest known statements", "No other statement has this relation.");
+  if (!similar.length) return part("Closest known statements", "None: no other statement has this relation, or this model does not tell which entities are alike.");
   const one = (s) =>
     el("li", {}, statement({ head: { name: s.head_name }, relation: triple.relation, tail: { name: s.tail_name } }),
       el("span", { class: "muted number", title: "cosine of the two heads" }, s.similarity.toFixed(2)));
@@ -79,15 +81,31 @@ function similar({ similar }, triple) {
     el("ol", { class: "similar" }, ...similar.map(one)));
 }
 
-function path({ path }) {
-  if (!path?.length) return part("Shortest path", "No path in the training graph connects the two.");
+function stops(steps) {
   const stop = (name) => el("span", { class: "stop" }, readable(name));
   const step = (s) => [
     el("span", { class: "via" }, s.direction === "out" ? `— ${readable(s.relation_name)} →` : `← ${readable(s.relation_name)} —`),
     stop(s.target_name)];
+  return el("p", { class: "path" }, stop(steps[0].source_name), ...steps.flatMap(step));
+}
+
+function path({ path }) {
+  if (!path?.length) return part("Shortest path", "No path in the training graph connects the two.");
   const steps = path.length === 1 ? "one step" : `${path.length} steps`;
-  return part("Shortest path", `${steps} in the training graph, without the statement itself`,
-    el("p", { class: "path" }, stop(path[0].source_name), ...path.flatMap(step)));
+  return part("Shortest path", `${steps} in the training graph, without the statement itself`, stops(path));
+}
+
+// Of a path model, alone or as an expert: what its score rests on.
+function strongPaths({ strong_paths: paths, asked }) {
+  if (!paths.length) return [];
+  const one = ({ steps, weight }) => el("li", {}, stops(steps),
+    el("p", { class: "weight" },
+      el("span", { class: "share", "--size": `${(100 * weight) / paths[0].weight}%`, "aria-hidden": "true" }),
+      el("span", { class: "muted number" }, `−${weight.toFixed(2)} without it`)));
+  const what = asked === "relation" ? "the tail" : "the answer";
+  return [part("Paths that count",
+    `what the path model follows to ${what}, the strongest first, and about what its own score loses without the path: 0.7 less halves the odds`,
+    el("ol", { class: "strong" }, ...paths.map(one)))];
 }
 
 // Without the marks that begin and end a text for the model; the one between its segments becomes a dash.
