@@ -215,4 +215,5 @@ def test_on_a_phone_an_experts_name_does_not_lie_on_its_bar(browser, url: str) -
                 return row.children[1].getBoundingClientRect().left - range.getBoundingClientRect().right;
             })"""
             assert min(page.locator(".experts li").evaluate_all(program)) >= 4
+            assert page.locator(".experts li span").first.evaluate("name => name.clientHeight") < 30, "one line"
             assert page.locator("#detail").evaluate("e => e.scrollWidth <= e.clientWidth")
