@@ -3,8 +3,9 @@
 path_step     one training step (forward, backward, optimizer) on `--graph`: fused kernels, and the same layers with
               PyTorch's own gather and scatter_reduce at the same batch, in this process. Where the unfused step does
               not fit the memory, its layers are computed again in the backward pass, and `unfused` says so.
-path_growth   seconds a question of synthetic graphs of 10^5 to 2·10^7 triples: the whole graph, and the
-              neighbourhood that `model.neighbourhood` names, with the share of true answers that it holds.
+path_growth   on the CPU, seconds of a question asked of an untrained model, synthetic graphs of up to `--most-triples`:
+              from the whole graph, and from a neighbourhood of 10,000 entities (`model.neighbourhood`)
+path_recall   on `--graph`: the share of validation answers that a neighbourhood of each size holds
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ import argparse
 import time
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from satkgc import KnowledgeGraph
-from satkgc.models import PathConfig, PathModel
+from satkgc.kg import Vocabulary
+from satkgc.models import PathConfig, PathModel, Questions
 from satkgc.models.paths.aggregate import aggregate, aggregate_plain
+from satkgc.models.paths.neighbourhood import neighbourhood
 from satkgc.models.paths.update import update, update_plain
 from satkgc.sampling import SamplingConfig, make_sampler
+from synthetic import triples
+
+NEAR = 10_000  # entities
 
 
 def path_step(options: argparse.Namespace) -> dict[str, Any]:
@@ -57,6 +64,67 @@ def path_step(options: argparse.Namespace) -> dict[str, Any]:
     for layer in model.layers:
         layer.gather, layer.update_states = aggregate, update
     return figures
+
+
+def path_growth(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of a question by the size of the graph."""
+    figures: dict[str, Any] = {"dim": options.path_dim, "layers": options.path_layers, "neighbourhood": NEAR}
+    for size in (10**5, 10**6, 10**7, 2 * 10**7):
+        if size > options.most_triples:
+            break
+        entities, relations = size * 2 // 9, 100  # Wikidata5M's triples for each entity
+        kg = KnowledgeGraph.from_arrays(
+            "synthetic", _numbered("e", entities), _numbered("r", relations), triples(entities, relations, size)
+        )
+        model = PathModel(kg, PathConfig(dim=options.path_dim, layers=options.path_layers)).eval()
+        began = time.perf_counter()
+        edges = len(model.graph.source)
+        built = time.perf_counter() - began
+        whole = _ask(model, 1)
+        model.config = model.config.replace(neighbourhood=NEAR)
+        near = _ask(model, 5)
+        figures[f"{size:.0e}"] = {
+            "triples": size,
+            "edges": edges,
+            "build_s": built,
+            "whole_s": whole,
+            "neighbourhood_s": near,
+            "ratio": whole / near,
+        }
+    return figures
+
+
+def path_recall(options: argparse.Namespace) -> dict[str, Any]:
+    """The share of held-out answers among the nearest entities, both directions."""
+    kg = KnowledgeGraph.load(options.graph)
+    random = np.random.default_rng(0)
+    held_out = kg.valid[np.sort(random.choice(len(kg.valid), min(500, len(kg.valid)), replace=False))]
+    pairs = np.concatenate([held_out[:, [0, 2]], held_out[:, [2, 0]]]).tolist()
+    return {
+        "graph": kg.name,
+        "entities": kg.num_entities,
+        "recall": {
+            size: float(np.mean([answer in neighbourhood(kg.adjacency, entity, size) for entity, answer in pairs]))
+            for size in (100, 300, 1_000, 3_000, 10_000)
+            if size < kg.num_entities
+        },
+    }
+
+
+def _numbered(kind: str, size: int) -> Vocabulary:
+    ids = [f"{kind}{i}" for i in range(size)]
+    return Vocabulary.build(kind, ids, ids, [""] * size)
+
+
+def _ask(model: PathModel, times: int) -> float:
+    """Seconds of a question, the fastest of some, after one to warm up."""
+    questions = [Questions(np.array([i], np.int32), np.array([i], np.int32)) for i in range(times + 1)]
+    seconds = []
+    for question in questions:
+        began = time.perf_counter()
+        model.score(question)
+        seconds.append(time.perf_counter() - began)
+    return min(seconds[1:])
 
 
 def _again(forward: Any) -> Any:

@@ -14,6 +14,8 @@ Parts:
              which cost the same, `ratio_triples` the triples that they cover. `self_adversarial` is RotatE with sampled
              negatives, where both count triples. The two take turns; each counts with its best turn.
 
+The parts of the path model, path_step, path_growth and path_recall, are in path_model.py, which says what they are.
+
 A part is a function that takes the options and returns figures; `PARTS` names them.
 """
 
@@ -32,6 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from path_model import path_growth, path_recall, path_step
 from satkgc import KnowledgeGraph
 from satkgc.training import train_or_stop
 
@@ -49,12 +52,19 @@ def main() -> None:
     parser.add_argument("--negatives", type=int, default=64, help="of each sample, against PyKEEN")
     parser.add_argument("--steps", type=int, default=20, help="of a turn, against PyKEEN")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--path-batch", type=int, default=64, help="questions of a step of the path model")
+    parser.add_argument("--path-dim", type=int, default=32)
+    parser.add_argument("--path-layers", type=int, default=6)
+    parser.add_argument("--path-steps", type=int, default=20)
+    parser.add_argument("--most-triples", type=int, default=2 * 10**7, help="of the largest synthetic graph")
     parser.add_argument("--tiny", action="store_true", help="wordnet-sample, a few steps")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.tiny:
         options.graph, options.dim, options.steps, options.turns = "wordnet-sample", 8, 4, 1
         options.batch_size, options.negatives = 64, 8
+        options.path_batch, options.path_dim, options.path_layers, options.path_steps = 8, 8, 2, 3
+        options.most_triples = 10**5
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     figures: dict[str, Any] = {"gpu": gpu, "torch": torch.__version__, "threads": torch.get_num_threads()}
     for name in options.part or PARTS:
@@ -106,7 +116,13 @@ def pykeen(options: argparse.Namespace) -> dict[str, Any]:
     return figures
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"epoch": epoch, "pykeen": pykeen}
+PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "epoch": epoch,
+    "pykeen": pykeen,
+    "path_step": path_step,
+    "path_growth": path_growth,
+    "path_recall": path_recall,
+}
 
 
 def _train(kg: KnowledgeGraph, recipe: str, overrides: dict[str, Any]) -> tuple[dict[str, Any], float]:
