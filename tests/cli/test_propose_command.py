@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 from commands import refusal, run
 
 pytest_plugins = ["world"]
@@ -24,8 +26,11 @@ def test_a_file_of_proposals_that_cannot_be_written_is_told_before_a_model_is_lo
 
 def test_accept(prepared, tmp_path):
     run("propose", prepared, tmp_path / "missing.csv", "--n", "3", "--relation", "near")
-    text = (tmp_path / "missing.csv").read_text()
-    (tmp_path / "reviewed.csv").write_text(text.replace(",\n", ",yes\n", 1))
+    with (tmp_path / "missing.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    rows[0][header.index("accept")] = "yes"
+    with (tmp_path / "reviewed.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
     result = run("accept", tmp_path / "reviewed.csv", tmp_path / "accepted.nt")
     assert result.stdout.endswith("accepted.nt: 1 of 3 triples\n")
     assert len((tmp_path / "accepted.nt").read_text().splitlines()) == 1

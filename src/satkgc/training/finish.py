@@ -43,7 +43,7 @@ def finish(run: RunFolder, parts: Parts) -> None:
         "finished": True,
         "steps": parts.steps,
         "kept_step": state.best["step"] if state.best else state.step,
-        "training_minutes": round(state.seconds / 60, 3),
+        "training_minutes": round(state.seconds / 60, 5),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "ranks": processes.world,
     }
