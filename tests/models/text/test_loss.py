@@ -15,7 +15,7 @@ from literal import loss as literal_loss
 from satkgc.errors import SatkgcError
 from satkgc.models import ContrastiveLoss, LossConfig
 from satkgc.models.text.false_negatives import known_pairs
-from satkgc.models.text.loss import answer_counts, closeness, frequency_weights
+from satkgc.models.text.loss import NEGATIVES_OVER, answer_counts, closeness, frequency_weights
 
 SIMKGC = LossConfig()
 
@@ -178,11 +178,15 @@ def test_metrics_are_those_of_the_vectors():
     kg, collated = eight_samples()
     x = torch.nn.functional.normalize(torch.randn(2, 8, 3), dim=-1)
     collated.hops = torch.zeros(8).long()
+    collated.masked_rows, collated.masked_columns = torch.tensor([[0, 5], [3, 1]])
     _, metrics = ContrastiveLoss(SIMKGC.replace(proximity="paper", beta=0.5), kg)(*x, collated)
     cosine = x[0] @ x[1].T
     off = ~torch.eye(8, dtype=torch.bool)
+    masked = {(0, 3), (5, 1)}
+    negatives = [cosine[i, j].item() for i in range(8) for j in range(8) if i != j and (i, j) not in masked]
     assert {name: value.item() for name, value in metrics.items()} == pytest.approx(
         {
+            **{name: np.mean([c > bound for c in negatives]) for name, bound in NEGATIVES_OVER.items()},
             "temperature": 0.05,
             "positive_cosine": cosine.diagonal().mean().item(),
             "negative_cosine": cosine[off].mean().item(),

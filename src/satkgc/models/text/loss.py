@@ -17,6 +17,9 @@ from satkgc.models.text.config import LossConfig
 if TYPE_CHECKING:
     from satkgc.models.text.collate import TextBatch
 
+# The log keeps which share of a batch's negatives has a cosine above each of these: how hard they are (Figure 8).
+NEGATIVES_OVER = {"negatives_over_minus_02": -0.2} | {f"negatives_over_0{tenth}": tenth / 10 for tenth in (0, 2, 4, 6)}
+
 
 def frequency_weights(kg: KnowledgeGraph) -> Float32:
     """ψ(e) = log(|N_e| + 1), |N_e| the distinct neighbours of e in the training graph (under Eq. 5).  # (E,)"""
@@ -122,15 +125,20 @@ class ContrastiveLoss(nn.Module):
         loss = self._mean(total - answers, batch.tails)
         if config.two_sided:
             loss = loss + self._mean(logits.logsumexp(0) - positive, batch.heads)
-        return loss, self._metrics(cosine.detach())
+        return loss, self._metrics(cosine.detach(), mask)
 
     def _mean(self, losses: Tensor, answers: Tensor) -> Tensor:
         """Over the batch, each sample weighted by the degree of its answer where that is on (Eq. 5)."""
         return (losses * self.psi[answers] if self.config.frequency else losses).mean()
 
-    def _metrics(self, cosine: Tensor) -> Metrics:
+    def _metrics(self, cosine: Tensor, mask: Tensor) -> Metrics:
         size = len(cosine)
         positive = cosine.diagonal().mean()
         negative = (cosine.sum() - cosine.diagonal().sum()) / max(1, size * (size - 1))
         metrics = {"temperature": self.temperature.detach(), "positive_cosine": positive, "negative_cosine": negative}
-        return metrics | ({"beta": self.beta.detach()} if self.config.proximity != "off" else {})
+        if self.config.proximity != "off":
+            metrics["beta"] = self.beta.detach()
+        excluded = mask | torch.eye(size, dtype=torch.bool, device=mask.device)
+        negatives = cosine.masked_fill(excluded, -torch.inf)
+        count = (~excluded).sum().clamp(min=1)
+        return metrics | {name: (negatives > bound).sum() / count for name, bound in NEGATIVES_OVER.items()}
