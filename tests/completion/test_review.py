@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satkgc.completion import accept_proposals
+from satkgc.completion import accept_into, accept_proposals
 from satkgc.completion.cells import escape, unescape
 from satkgc.completion.proposals import propose, write_triples
+from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.kg import DECISIONS, Decision, Decisions, KnowledgeGraph, RelationLogic, Vocabulary
 
 pytest_plugins = ["world"]
 
@@ -190,3 +192,71 @@ def test_no_cell_is_a_formula_and_accepting_gives_the_ids_back(tmp_path, ending)
 def test_escapes_are_undone(text):
     assert unescape(escape(text)) == text
     assert not escape(text).startswith(tuple("=+-@\t\r"))
+
+
+def decide(run, rows, verdicts):
+    decisions = Decisions(run / DECISIONS)
+    for row, verdict in zip(rows, verdicts, strict=True):
+        decisions.add(Decision(row["head"], row["relation"], row["tail"], verdict, row["head_name"]))
+
+
+@pytest.fixture
+def decided(completer, tmp_path, monkeypatch):
+    """A run folder of its own beside the completer's graph, in which four of six proposals were decided."""
+    run = tmp_path / "run"
+    shutil.copytree(completer.run, run)
+    monkeypatch.setattr(completer, "run", run)
+    completer.propose(tmp_path / "first.csv", n=6, relations=["near"])
+    with (tmp_path / "first.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    decide(run, rows, ["accept", "reject", "skip", "accept", "open", "accept"])
+    return run, [(row["head"], row["relation"], row["tail"]) for row in rows]
+
+
+def test_what_was_accepted_or_rejected_on_the_page_is_not_proposed_again(completer, decided, tmp_path):
+    _, first = decided
+    completer.propose(tmp_path / "second.csv", n=6, relations=["near"])
+    with (tmp_path / "second.csv").open(newline="") as file:
+        second = [(row["head"], row["relation"], row["tail"]) for row in csv.DictReader(file)]
+    assert len(second) == 6
+    assert second[:2] == [first[2], first[4]], "what was skipped or taken back is the best that is left"
+    assert not {first[i] for i in (0, 1, 3, 5)} & set(second)
+
+
+def test_the_mirror_of_what_was_rejected_is_left_out_too(completer, decided):
+    run, first = decided
+    logic = [RelationLogic() for _ in range(completer.kg.num_relations)]
+    near = completer.kg.relations.index("near")
+    logic[near] = RelationLogic(symmetric=True)
+    index = completer.kg.entities.index
+    triples = {(index(h), near, index(t)) for h, _, t in (first[i] for i in (0, 1, 3, 5))}
+    assert set(decided_triples(run, completer.kg, None)) == triples
+    assert set(decided_triples(run, completer.kg, logic)) == triples | {(t, r, h) for h, r, t in triples}
+
+
+def test_a_run_that_was_reviewed_is_accepted_into_a_graph(completer, decided, tmp_path):
+    run, first = decided
+    accepted = [first[i] for i in (0, 3, 5)]
+    assert accept_proposals(run, tmp_path / "accepted.csv") == (3, 5)
+    with (tmp_path / "accepted.csv").open(newline="") as file:
+        assert [(row["head"], row["relation"], row["tail"]) for row in csv.DictReader(file)] == accepted
+    kg = completer.kg
+    before = [(kg.entities.id(h), kg.relations.id(r), kg.entities.id(t)) for h, r, t in kg.train]
+    for new in (3, 0):  # a new graph, then the same one again, to which nothing is new
+        count, grown = accept_into(run, tmp_path / "grown")
+        assert count == new
+        assert [
+            (grown.entities.id(h), grown.relations.id(r), grown.entities.id(t)) for h, r, t in grown.train
+        ] == before + accepted
+    assert grown.valid.tolist() == kg.valid.tolist()
+    assert (grown.name, grown.entities.descriptions) == (kg.name, kg.entities.descriptions)
+    for place, message in (
+        (run / "graph", r"graph: this is the graph of a run"),
+        (tmp_path, r"no graph here; give one that"),
+    ):
+        with pytest.raises(SatkgcError, match=message):
+            accept_into(run, place)
+    (run / DECISIONS).unlink()
+    with pytest.raises(SatkgcError, match=r"decisions\.jsonl: nothing was accepted in this run; accept some"):
+        accept_into(run, tmp_path / "other")
+    assert not (tmp_path / "other").exists()

@@ -64,6 +64,8 @@ def propose(
     Probabilities are measured on questions that have a missing answer. Of all questions some have none, so fewer
     proposals are right than the probabilities say; look at a sample before you trust a threshold.
 
+    What was accepted or rejected on the page of `satkgc serve RUN --proposals` is not proposed again.
+
     A proposal that was stopped continues when the same command is run again.
 
     [bold]Examples[/]
@@ -99,23 +101,45 @@ def propose(
 
 def accept(
     reviewed: Annotated[
-        Path, typer.Argument(help="The .tsv or .csv of `satkgc propose` after your review.", show_default=False)
+        Path,
+        typer.Argument(
+            help="The .tsv or .csv of `satkgc propose` after your review, or a run that was reviewed on the page.",
+            show_default=False,
+        ),
     ],
-    out: Annotated[Path, typer.Argument(help="The file to write: .nt, .tsv, .csv or .parquet.", show_default=False)],
-    column: Annotated[str, typer.Option(help="The column that says yes.")] = "accept",
+    out: Annotated[
+        Path | None, typer.Argument(help="The file to write: .nt, .tsv, .csv or .parquet.", show_default=False)
+    ] = None,
+    column: Annotated[str, typer.Option(help="The column of a table that says yes.")] = "accept",
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="GRAPH",
+            help="Add them to this graph, for training; under a new name the run's graph is written with them.",
+        ),
+    ] = None,
 ) -> None:
-    """Write the proposals that a person accepted, as RDF (N-Triples) or a table.
+    """Write the proposals that a person accepted, as RDF (N-Triples) or a table, or add them to a graph.
 
     The tables of `satkgc propose` have an empty column "accept". Open one in a spreadsheet, write yes (or x, 1, true)
-    where a triple is right, save it, and give it to this command.
+    where a triple is right, save it, and give it to this command. Or work through it on the page
+    (`satkgc serve RUN --proposals missing.csv`) and give this command the run.
 
     [bold]Examples[/]
 
       satkgc propose runs/demo missing.csv --n 200
 
       satkgc accept missing.csv accepted.nt
-    """
-    from satkgc.completion import accept_proposals
 
-    accepted, total = accept_proposals(reviewed, out, column)
-    typer.echo(f"{out}: {accepted:,} of {total:,} triples")
+      satkgc accept runs/demo --into grown
+    """
+    from satkgc.completion import accept_into, accept_proposals
+
+    if out is None and into is None:
+        raise SatkgcError("nothing says where to", remedy="name a file to write, or a graph with --into")
+    if out is not None:
+        accepted, total = accept_proposals(reviewed, out, column)
+        typer.echo(f"{out}: {accepted:,} of {total:,} triples")
+    if into is not None:
+        count, graph = accept_into(reviewed, into, column)
+        typer.echo(f"{into}: {count:,} new triples; {graph}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from satkgc.completion.prepare import is_prepared
     from satkgc.completion.proposals import check_proposals_file
     from satkgc.completion.question_files import answer_file, answer_to_dict, count_questions, outcome_to_json
-    from satkgc.completion.review import accept_proposals
+    from satkgc.completion.review import accept_into, accept_proposals, read_proposals
     from satkgc.completion.verify import verify_folder
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "Role",
     "TriplePart",
     "UnknownNameError",
+    "accept_into",
     "accept_proposals",
     "answer_file",
     "answer_to_dict",
@@ -58,6 +59,7 @@ __all__ = [
     "count_questions",
     "is_prepared",
     "outcome_to_json",
+    "read_proposals",
     "verify_folder",
 ]
 
@@ -66,6 +68,7 @@ _LAZY = {
     "Completer": "completer",
     "INDEXES": "index",
     "Index": "index",
+    "accept_into": "review",
     "accept_proposals": "review",
     "answer_file": "question_files",
     "answer_to_dict": "question_files",
@@ -73,6 +76,7 @@ _LAZY = {
     "count_questions": "question_files",
     "is_prepared": "prepare",
     "outcome_to_json": "question_files",
+    "read_proposals": "review",
     "verify_folder": "verify",
 }
 

@@ -32,6 +32,7 @@ from satkgc.completion.prepare import OnProgress, index_checksum, is_prepared, l
 from satkgc.completion.proposals import propose
 from satkgc.completion.relations import COMPETITORS
 from satkgc.completion.retriever import IndexRetriever
+from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, read_logic, relation_logic
 from satkgc.training import RunFolder
@@ -159,7 +160,8 @@ class Completer:
         `second_answers` are asked for; `typed`, only entities that the graph has at that end of the relation already
         are proposed there; relations to `exclude` are left out. What the graph implies already, what would close a
         cycle in a hierarchy, and one of two triples that say the same are dropped, unless `implied`: by what `logic`
-        says of relations, a file of `satkgc kg inspect --logic`, else by what the graph shows of them.
+        says of relations, a file of `satkgc kg inspect --logic`, else by what the graph shows of them. What was
+        accepted or rejected in a review of this run is not proposed again.
 
         A call that was stopped goes on where it was when it is made again. Returns how many were written.
         """
@@ -177,7 +179,9 @@ class Completer:
         elif logic is not None:
             raise SatkgcError("implied triples are kept, and a logic is given", remedy="leave one of the two out")
         options = min_probability, signature, second_answers, typed, properties
-        return propose(self._engine, Path(out), n, sorted(chosen), *options)
+        return propose(
+            self._engine, Path(out), n, sorted(chosen), *options, decided_triples(self.run, self.kg, properties)
+        )
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""

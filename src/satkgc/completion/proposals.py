@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from satkgc.arrays import Float32, Int32, Int64
 from satkgc.completion.calibration import COMPETITORS
 from satkgc.completion.cells import escape
-from satkgc.completion.consistency import Consistency
+from satkgc.completion.consistency import Consistency, Triple
 from satkgc.completion.engine import Engine
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
@@ -72,6 +72,11 @@ class BestTriples:
         order = order[np.sort(first)][:n]
         return BestTriples(triples[order], scores[order], values[order])
 
+    def without(self, keys: Int64, sizes: tuple[int, int]) -> BestTriples:
+        """Those that are none of these, by their numbers."""
+        kept = ~np.isin(_key(self.triples, *sizes), keys)
+        return BestTriples(self.triples[kept], self.scores[kept], self.values[kept])
+
 
 def propose(
     engine: Engine,
@@ -83,14 +88,15 @@ def propose(
     second_answers: bool = False,
     typed: bool = False,
     logic: Sequence[RelationLogic] | None = None,
+    decided: Sequence[Triple] = (),
 ) -> int:
     """Write the `n` most likely triples that the graph does not hold; returns how many there are.
 
     For every relation, tails are asked for of each entity that is its head somewhere, and heads of each that is
-    its tail somewhere; without `second_answers`, not of those that have the one answer that such a relation gives. How
+    its tail somewhere; without `second_answers`, not of those that have the one answer that such a relation gives.
     With `logic` those are dropped that it has implied or impossible, and one of two that say the same. How
     far it got is kept beside the output, so that a call that was stopped goes on. If `typed`, answers are only such as
-    are the relation's tail, or head, somewhere.
+    are the relation's tail, or head, somewhere. Triples that somebody has `decided` on already are left out.
     """
     check_proposals_file(out, n)
     _check_ids(out, engine.kg)
@@ -112,6 +118,8 @@ def propose(
     most = n if logic is None else min(MOST, MORE * n + MANY)  # to drop some of
     state = _State(out.with_name(out.name + ".state.npz"), json.dumps(settings))
     done, best = state.open()
+    keys = _key(np.array(decided, np.int32).reshape(-1, 3), *_sizes(engine))
+    best = best.without(keys, _sizes(engine))  # what was decided since it was stopped
     with progress_bar() as bar:
         task = bar.add_task("proposing", total=len(work), completed=done)
         saved = time.monotonic()
@@ -119,7 +127,7 @@ def propose(
             other = (directed + size) % (2 * size)
             seen = _members(engine, other)
             allow, exclude = seen if typed else None, seen if other in single else None
-            best = _ask(engine, directed, start, best, most, min_probability, allow, exclude)
+            best = _ask(engine, directed, start, best, most, min_probability, allow, exclude, keys)
             done += 1
             bar.advance(task)
             if time.monotonic() - saved > SAVE_SECONDS:
@@ -195,6 +203,7 @@ def _ask(
     min_probability: float | None,
     allow: Int32 | None,
     exclude: Int32 | None,
+    decided: Int64,
 ) -> BestTriples:
     """With the answers of a batch of entities; those to `exclude` have their one answer and are none again."""
     size, entities = engine.kg.num_relations, _members(engine, directed)[start : start + BATCH]
@@ -218,8 +227,14 @@ def _ask(
     row, column = np.nonzero(keep)
     ends = (entities[row], ids[row, column]) if directed < size else (ids[row, column], entities[row])
     triples = np.stack([ends[0], np.full(len(row), directed % size, np.int32), ends[1]], 1)
-    sizes = size, engine.kg.num_entities + len(engine.names.added)
-    return best.merge(triples, scores[row, column], values[row, column], n, sizes)
+    sizes = _sizes(engine)
+    new = BestTriples(triples, scores[row, column], values[row, column]).without(decided, sizes)
+    return best.merge(new.triples, new.scores, new.values, n, sizes)
+
+
+def _sizes(engine: Engine) -> tuple[int, int]:
+    """How many relations and entities there are, to number triples."""
+    return engine.kg.num_relations, engine.kg.num_entities + len(engine.names.added)
 
 
 def _key(triples: Int32, num_relations: int, num_entities: int) -> Int64:

@@ -1,40 +1,130 @@
-"""Proposals that a person has looked through: the rows of the table that were accepted, in another form."""
+"""Proposals that a person has looked through, in a table or on the page: what was accepted, in another form."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from satkgc.completion.cells import unescape
+from satkgc.completion.consistency import Triple
 from satkgc.completion.proposals import ACCEPT, COLUMNS, DESCRIPTIONS, Row, check_ending, write_triples
 from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
-from satkgc.kg import SourceFile, csv_delimiter
+from satkgc.kg import (
+    DECISIONS,
+    Decisions,
+    KnowledgeGraph,
+    RelationLogic,
+    SourceFile,
+    csv_delimiter,
+    is_graph_folder,
+    read_decisions,
+)
+from satkgc.training import RunFolder
 
 YES = ("yes", "y", "x", "true", "1")
 NO = ("no", "n", "", "false", "0")
 
 
 def accept_proposals(reviewed: str | Path, out: str | Path, column: str = ACCEPT) -> tuple[int, int]:
-    """Write the rows of a .tsv or .csv of proposals whose column says yes; how many those are, and of how many."""
+    """Write what was accepted: how many statements those are, and of how many.
+
+    `reviewed` is a .tsv or .csv of proposals, whose column says yes, or a run folder with decisions made on the page.
+    """
     reviewed, out = Path(reviewed), Path(out)
     check_ending(check_writable(out))
     if out.exists():
         raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
-    if reviewed.suffix not in (".tsv", ".csv"):
-        raise SatkgcError("cannot tell the form of this table", where=reviewed, remedy="end its name in .tsv or .csv")
+    accepted, total = _accepted(reviewed, column)
+    return write_triples(out, [accepted]), total
+
+
+def accept_into(reviewed: str | Path, graph: str | Path, column: str = ACCEPT) -> tuple[int, KnowledgeGraph]:
+    """Add what was accepted to a graph, for training: how many statements are new to it, and the graph.
+
+    A graph that is there is replaced in one step; under a new name the run's own is written with the statements.
+    """
+    reviewed, graph = Path(reviewed), Path(graph)
+    accepted, _ = _accepted(reviewed, column)
+    if (graph.parent / "config.json").exists():
+        raise SatkgcError("this is the graph of a run, whose model knows no other", where=graph, remedy="name another")
+    if is_graph_folder(graph):
+        base = KnowledgeGraph.load(graph)
+    elif reviewed.is_dir() and not graph.exists():
+        base = RunFolder.load(reviewed).kg
+    else:
+        remedy = "give one that `satkgc kg import` wrote" + (", or a new name" if reviewed.is_dir() else "")
+        raise SatkgcError("no graph here", where=graph, remedy=remedy)
+    fresh = [row for row in accepted if not _has(base, row)]
+    if not fresh:
+        return 0, base if is_graph_folder(graph) else base.save(graph)
+    with TemporaryDirectory() as folder:
+        write_triples(Path(folder, "accepted.csv"), [fresh])
+        grown = KnowledgeGraph.load([base.path or reviewed, Path(folder, "accepted.csv")])
+        return len(fresh), grown.save(graph, overwrite=True)
+
+
+def decided_triples(run: Path, kg: KnowledgeGraph, logic: Sequence[RelationLogic] | None) -> list[Triple]:
+    """What the run's decisions accept or reject, and its mirrors under symmetric and inverse relations."""
+    triples = []
+    for decision in read_decisions(run).values():
+        head, relation, tail = kg.entities.find(decision.head), kg.relations.find(decision.relation), None
+        if head is not None and relation is not None:
+            tail = kg.entities.find(decision.tail)
+        if head is None or relation is None or tail is None or decision.verdict == "skip":
+            continue
+        triples.append((head, relation, tail))
+        if logic is not None:
+            mirror = relation if logic[relation].symmetric else logic[relation].inverse
+            triples += [] if mirror is None else [(tail, mirror, head)]
+    return triples
+
+
+def read_proposals(file: Path) -> Iterator[Row]:
+    """The rows of a .tsv or .csv of proposals, whatever its column of acceptance says."""
+    _check_table(file)
+    return (row for row, _ in _rows(file, None))
+
+
+def _accepted(reviewed: Path, column: str) -> tuple[list[Row], int]:
+    """The rows that were accepted, and how many were looked through."""
+    if reviewed.is_dir():
+        decisions = Decisions(reviewed / DECISIONS).last().values()
+        accepted: list[Row] = [
+            (*d.statement, d.head_name, d.relation_name, d.tail_name, d.score or 0.0, d.probability, "", "")
+            for d in decisions
+            if d.verdict == "accept"
+        ]
+        if not accepted:
+            remedy = "accept some on the page: satkgc serve RUN --proposals FILE"
+            raise SatkgcError("nothing was accepted in this run", where=reviewed / DECISIONS, remedy=remedy)
+        return accepted, len(decisions)
+    _check_table(reviewed)
     rows = list(_rows(reviewed, column))
     accepted = [row for row, yes in rows if yes]
     if not accepted:
         remedy = "write yes where a triple is right, and save it"
         raise SatkgcError(f"no row says yes in column {column!r}", where=reviewed, remedy=remedy)
-    return write_triples(out, [accepted]), len(rows)
+    return accepted, len(rows)
 
 
-def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
+def _check_table(file: Path) -> None:
+    if file.suffix not in (".tsv", ".csv"):
+        raise SatkgcError("cannot tell the form of this table", where=file, remedy="end its name in .tsv or .csv")
+
+
+def _has(kg: KnowledgeGraph, row: Row) -> bool:
+    head, relation, tail = kg.entities.find(row[0]), kg.relations.find(row[1]), kg.entities.find(row[2])
+    if head is None or relation is None or tail is None:
+        return False
+    return tail in kg.known_all.tails(head, relation)
+
+
+def _rows(file: Path, column: str | None) -> Iterator[tuple[Row, bool]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             tabs = file.suffix == ".tsv"
@@ -42,7 +132,7 @@ def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
             if tabs and not _quoted(file):
                 form["quoting"] = csv.QUOTE_NONE
             reader = csv.DictReader(lines, strict=True, **form)
-            missing = [name for name in (*COLUMNS[:3], column) if name not in (reader.fieldnames or ())]
+            missing = [name for name in (*COLUMNS[:3], column) if name and name not in (reader.fieldnames or ())]
             if missing:
                 remedy = "give the table that `satkgc propose` wrote, or name the column with --column"
                 raise SatkgcError(f"there is no column {missing[0]!r}", where=f"{file}:1", remedy=remedy)
@@ -50,7 +140,7 @@ def _rows(file: Path, column: str) -> Iterator[tuple[Row, bool]]:
                 where = f"{file}:{reader.line_num}"
                 if not any(isinstance(cell, str) and cell.strip() for cell in record.values()):
                     continue  # a row that was emptied
-                verdict = (record[column] or "").strip().lower()
+                verdict = ((record[column] if column else None) or "").strip().lower()
                 if verdict not in YES + NO:
                     raise SatkgcError(f"{column} is {verdict!r}", where=where, remedy="write yes, or leave it empty")
                 words = [unescape((record.get(name) or "").strip()) for name in (*COLUMNS[:6], *DESCRIPTIONS)]

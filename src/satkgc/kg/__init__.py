@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         find_entry,
         load_entry,
     )
+    from satkgc.kg.decisions import DECISIONS, Decision, Decisions, Statement, Verdict, read_decisions
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
     from satkgc.kg.logic import RelationLogic, describe_logic, read_logic, relation_logic, write_logic
@@ -34,10 +35,13 @@ __all__ = [
     "ARCHIVE_SUFFIXES",
     "CATALOGUE",
     "CATEGORIES",
+    "DECISIONS",
     "NOT_TSV",
     "SPLITS",
     "Adjacency",
     "Counts",
+    "Decision",
+    "Decisions",
     "Entry",
     "HopSearch",
     "KnowledgeGraph",
@@ -45,6 +49,8 @@ __all__ = [
     "ReadOptions",
     "RelationLogic",
     "SourceFile",
+    "Statement",
+    "Verdict",
     "Vocabulary",
     "altered_files",
     "as_indices",
@@ -64,6 +70,7 @@ __all__ = [
     "is_url",
     "load_entry",
     "plot_degrees",
+    "read_decisions",
     "read_graph",
     "read_logic",
     "relation_categories",
@@ -79,6 +86,7 @@ __all__ = [
 _LAZY = {
     "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
+    "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "read_decisions"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),
     "logic": ("RelationLogic", "describe_logic", "read_logic", "relation_logic", "write_logic"),

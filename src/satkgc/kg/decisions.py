@@ -1,0 +1,139 @@
+"""What people decided about statements: one append-only file of JSON lines, in which the last word counts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from satkgc.errors import SatkgcError
+from satkgc.files import sync
+
+log = logging.getLogger("satkgc.kg")
+
+DECISIONS = "decisions.jsonl"  # in a run folder
+Verdict = Literal["accept", "reject", "skip", "open"]  # open: taken back
+Statement = tuple[str, str, str]  # ids of head, relation, tail
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict on a statement, with what the model had said of it."""
+
+    head: str
+    relation: str
+    tail: str
+    verdict: Verdict
+    head_name: str = ""
+    relation_name: str = ""
+    tail_name: str = ""
+    score: float | None = None
+    probability: float | None = None
+    at: str = ""  # UTC
+
+    @property
+    def statement(self) -> Statement:
+        """What it is about."""
+        return self.head, self.relation, self.tail
+
+
+class Decisions:
+    """A file of decisions: read as it grows, also by other processes, and appended to.
+
+    A decision is on the disk when `add` returns. A process that is killed leaves at worst a torn last line, which says
+    nothing; the next decision begins a line of its own. May be used from several threads.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._lock = threading.Lock()
+        self._read = self._lines = 0  # bytes and lines
+        self._last: dict[Statement, Decision] = {}
+
+    def last(self) -> dict[Statement, Decision]:
+        """The last decision on each statement, in the order in which they were made; not those taken back."""
+        with self._lock:
+            self._catch_up()
+            return dict(self._last)
+
+    def add(self, decision: Decision) -> None:
+        """Append a decision, with the time of day where it has none."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        content = {name: value for name, value in asdict(decision).items() if value not in (None, "")}
+        line = json.dumps({**content, "at": decision.at or now}, ensure_ascii=False).encode() + b"\n"
+        with self._lock:
+            new = not self.file.exists()
+            try:
+                _append(self.file, line)
+                if new:
+                    sync(self.file.parent)
+            except OSError as error:
+                remedy = "nothing of it counts: make room or give write access, and decide again"
+                raise SatkgcError(
+                    f"the decision cannot be written ({error.strerror})", where=self.file, remedy=remedy
+                ) from error
+
+    def check_writable(self) -> None:
+        """Refuse a place where decisions cannot be kept, before the first is made."""
+        folder_or_file = self.file if self.file.exists() else self.file.parent
+        if not os.access(folder_or_file, os.W_OK):
+            remedy = "give write access, or copy the run"
+            raise SatkgcError("decisions cannot be written here", where=self.file, remedy=remedy)
+
+    def _catch_up(self) -> None:
+        try:
+            with self.file.open("rb") as stream:
+                if os.fstat(stream.fileno()).st_size < self._read:  # another file has taken its name
+                    self._read, self._lines, self._last = 0, 0, {}
+                stream.seek(self._read)
+                whole, newline, _ = stream.read().rpartition(b"\n")
+        except FileNotFoundError:
+            self._read, self._lines, self._last = 0, 0, {}
+            return
+        except OSError as error:
+            raise SatkgcError(f"cannot read the decisions ({error.strerror})", where=self.file) from error
+        for line in whole.split(b"\n") if newline else ():
+            self._lines += 1
+            if (decision := _parse(line)) is None:
+                log.warning("%s:%d: no decision, left out: the line was torn", self.file, self._lines)
+                continue
+            self._last.pop(decision.statement, None)
+            if decision.verdict != "open":
+                self._last[decision.statement] = decision
+        self._read += len(whole) + len(newline)
+
+
+def read_decisions(run: Path) -> dict[Statement, Decision]:
+    """The last decision on each statement that the run folder has; none where nobody decided anything."""
+    return Decisions(run / DECISIONS).last()
+
+
+def _append(file: Path, line: bytes) -> None:
+    with file.open("a+b", buffering=0) as stream:
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":  # the last line is torn
+                line = b"\n" + line
+        while line:
+            line = line[stream.write(line) :]
+        os.fsync(stream.fileno())
+
+
+_NUMBERS = ("score", "probability")
+
+
+def _parse(line: bytes) -> Decision | None:
+    try:
+        content: dict[str, Any] = json.loads(line)
+        decision = Decision(**{f.name: content[f.name] for f in fields(Decision) if f.name in content})
+    except (ValueError, TypeError):
+        return None
+    texts = (value for name, value in asdict(decision).items() if name not in _NUMBERS)
+    numbers = (getattr(decision, name) for name in _NUMBERS)
+    sound = all(isinstance(text, str) for text in texts) and all(isinstance(n, float | int | None) for n in numbers)
+    return decision if sound and decision.verdict in get_args(Verdict) else None
