@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 
 from satkgc import KnowledgeGraph
-from satkgc.completion.consistency import Consistency
+from satkgc.completion.consistency import Conflict, Consistency
 from satkgc.kg import SPLITS, RelationLogic, Vocabulary, relation_logic
 
 pytest_plugins = ["world"]
@@ -21,7 +22,7 @@ def words(kg, triples):
 def test_on_wordnet_nothing_is_mirrored_implied_or_cyclic():
     """Candidates made to be refused: mirrors, ancestors, cycles, and pairs at random."""
     kg = KnowledgeGraph.load("wordnet-sample")
-    logic = relation_logic(kg)
+    logic = [replace(one, functional=False, inverse_functional=False) for one in relation_logic(kg)]
     by_name = {kg.relations.id(r): r for r in range(kg.num_relations)}
     hypernym = by_name["hypernym"]
     assert logic[hypernym].hierarchy
@@ -71,9 +72,9 @@ def test_what_follows_from_a_relation_that_implies_another():
     kg = KnowledgeGraph.from_arrays("g", Vocabulary.build("entity", ids, ids, [""] * 3), relations, [(0, 0, 1)])
     logic = [RelationLogic(symmetric=True, implies=(1,)), RelationLogic()]
     judge = Consistency(kg, logic)
-    assert judge.objection(0, 1, 1) == "implied"
-    assert judge.objection(1, 0, 0) == "mirrored"
-    assert judge.objection(0, 1, 2) is None
+    assert judge.conflict(0, 1, 1) == Conflict("implied", ((0, 0, 1),))
+    assert judge.conflict(1, 0, 0) == Conflict("mirrored", ((0, 0, 1),))
+    assert judge.conflict(0, 1, 2) is None
     kept, dropped = judge.keep(np.array([(1, 0, 2), (2, 0, 1), (1, 1, 2), (2, 1, 0)], np.int32), 10)
     assert kept.tolist() == [True, False, False, True]
     assert dropped == {"mirrored": 1, "implied": 1}

@@ -42,6 +42,7 @@ def test_what_is_found_in_the_triples() -> None:
         ("parent", "inverse", "child"), ("child", "inverse", "parent"), ("parent", "functional"),
         ("parent", "hierarchy"), ("child", "hierarchy"), ("beside", "symmetric"), ("beside", "functional"),
         ("below", "transitive"), ("parent", "implies", "ancestor"), ("below", "implies", "ancestor"),
+        ("child", "inverse_functional"), ("beside", "inverse_functional"),
     }  # fmt: skip
     cyclic = graph(parent=[*tree, (0, 39)])
     assert names(cyclic, relation_logic(cyclic)) == {("parent", "functional")}
@@ -84,7 +85,7 @@ def test_an_edited_file(tmp_path: Path) -> None:
     write_logic(kg, relation_logic(kg), tmp_path / "logic.toml")
     assert names(kg, relation_logic(kg)) == {
         ("parent", "inverse", "child"), ("child", "inverse", "parent"), ("parent", "functional"),
-        ("parent", "hierarchy"), ("child", "hierarchy"),
+        ("parent", "hierarchy"), ("child", "hierarchy"), ("child", "inverse_functional"),
     }  # fmt: skip
     again = read_logic(kg, tmp_path / "logic.toml")
     assert (again[0].inverse, again[0].hierarchy, again[1].hierarchy, again[2].plain) == (1, True, True, True)

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence, ExpertShare, Step
 
 
+class Objections(StrEnum):
+    """What is done with answers that the graph's logic speaks against."""
+
+    push = "push"
+    mark = "mark"
+    drop = "drop"
+
+
 class Side(StrEnum):
     """Which end of a triple an entity is."""
 
@@ -59,6 +67,17 @@ def complete(
     among: Annotated[list[str] | None, typer.Option(help="Only this entity; may be repeated.")] = None,
     heads_of: Annotated[str | None, typer.Option(help="Only entities that are a head of this relation.")] = None,
     tails_of: Annotated[str | None, typer.Option(help="Only entities that are a tail of this relation.")] = None,
+    type: Annotated[
+        str | None,
+        typer.Option("--type", help="Only entities of this type (rdf:type, Neo4j's labels), by id or name."),
+    ] = None,
+    objections: Annotated[
+        Objections,
+        typer.Option(
+            help="Answers that the graph's logic speaks against: push them behind the others, only mark them, or drop "
+            "them and what the graph says already in other words."
+        ),
+    ] = Objections.push,
     new_name: Annotated[str | None, typer.Option(help="Ask about an entity that the graph does not have.")] = None,
     new_description: Annotated[str, typer.Option(help="Its description.")] = "",
     new_fact: Annotated[
@@ -74,6 +93,10 @@ def complete(
 ) -> None:
     """Complete a triple: give two of head, relation and tail, get the third.
 
+    An answer can be mirrored or implied by the graph, which then says it already, or contradict it: cyclic in a
+    hierarchy, the second_value of a relation that gives one, of a wrong_type. By what relations mean, which
+    relations.toml in the run folder says; change it there.
+
     A new entity (--new-name) stands for the head, or for the tail with --new-side tail. A file of questions has the
     columns head, relation, tail with "?" for the missing part, or is JSON lines; its answers are printed or written as
     JSON lines. A question with an unknown name gets an error in place of its answers.
@@ -85,6 +108,8 @@ def complete(
       satkgc complete runs/demo --relation hypernym --tail "animal" --k 5 --drop-known --json
 
       satkgc complete runs/demo --head cold.a.01 --tail hot.a.01
+
+      satkgc complete runs/demo --head dog --relation hypernym --objections drop
 
       satkgc complete runs/demo --new-name "robot dog" --new-description "a toy that barks" --relation hypernym
 
@@ -98,6 +123,7 @@ def complete(
 
     filters: dict[str, Any] = {"k": k, "drop_known": drop_known, "min_probability": min_probability}
     filters |= {"min_score": min_score, "among": tuple(among) if among else None}
+    filters |= {"type": type, "objections": objections.value}
     if heads_of is not None and tails_of is not None:
         raise SatkgcError("--heads-of and --tails-of exclude each other", remedy="give one of them")
     if heads_of is not None or tails_of is not None:
@@ -260,13 +286,18 @@ def _print_answers(answers: list[Answer], relations: bool) -> None:
         justify: Any = "right" if right else "left"
         table.add_column(title, justify=justify, no_wrap=title != "id", overflow="fold", width=width)
     shown = any(a.experts for a in answers)
+    objected = any(a.objection for a in answers)
     if shown:
         table.add_column("experts", no_wrap=True)
-    described = not relations and not shown and left >= len("description")
+    if objected:
+        table.add_column("objection", overflow="fold", min_width=20)
+    described = not relations and not shown and not objected and left >= len("description")
     if described:
         table.add_column("description", no_wrap=True, width=left)
     for row, a in zip(rows, answers, strict=True):
         more = [", ".join(map(_expert, a.experts))] if shown else [a.description] if described else []
+        if objected:
+            more.append("" if a.objection is None else f"{a.objection.kind}: {a.objection.reason}")
         table.add_row(*map(_plain, row + more))
     console.print(table if answers else "no answer passes the filters")
 
@@ -280,6 +311,8 @@ def _evidence_text(evidence: Evidence) -> str:
     if evidence.probability is not None:
         summary += f", probability {evidence.probability:.1%} as the missing {evidence.asked}"
     lines = [summary, ""]
+    if evidence.objection is not None:
+        lines[1:1] = [f"{evidence.objection.kind}: {evidence.objection.reason}"]
     if evidence.experts:
         lines.append("what each expert adds to it against the other candidates, and its rank by that expert alone:")
         for expert in evidence.experts:

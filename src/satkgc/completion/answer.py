@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal
+from typing import Literal, get_args
 
 from satkgc.errors import SatkgcError
 
@@ -62,8 +62,10 @@ class NewEntity:
                 raise SatkgcError(f"{fact!r} is no fact", remedy=remedy)
 
 
-_KINDS = {"k": "a whole number", "drop_known": "true or false", "role": "a Role"}
+_KINDS = {"k": "a whole number", "drop_known": "true or false", "role": "a Role", "type": "a text"}
 _KINDS |= dict.fromkeys(("min_score", "min_probability"), "a number")
+ObjectionKind = Literal["mirrored", "implied", "cyclic", "second_value", "wrong_type"]
+Objections = Literal["push", "mark", "drop"]  # what is done with answers that there are objections to
 TriplePart = Literal["head", "relation", "tail"]  # the part of a triple that is missing
 EntityRef = str | NewEntity  # an id, an exact name, or new text
 
@@ -78,7 +80,9 @@ class Question:
     k: int = 10
     drop_known: bool = False  # leave triples of the graph out instead of marking them
     among: Sequence[str] | None = None  # only these entities (or relations, where the relation is asked for)
-    role: Role | None = None  # only entities of this type
+    role: Role | None = None  # only entities that are at this end of a relation
+    type: str | None = None  # only entities of this type, by its id or name
+    objections: Objections = "push"  # contradictions come last and are marked; "mark" leaves the order, "drop" none
     min_score: float | None = None
     min_probability: float | None = None
 
@@ -92,7 +96,8 @@ class Question:
             for entity in self.among:
                 _strings(among=entity)
         real = Real | None
-        kinds = {"k": Integral, "drop_known": bool, "role": Role | None, "min_score": real, "min_probability": real}
+        kinds = {"k": Integral, "drop_known": bool, "role": Role | None, "type": str | None}
+        kinds |= {"min_score": real, "min_probability": real}
         for name, kind in kinds.items():
             value = getattr(self, name)
             if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -105,8 +110,12 @@ class Question:
             )
         if not 1 <= self.k <= MAX_K:
             raise SatkgcError(f"k is {self.k}", remedy=f"ask for 1 to {MAX_K} answers")
-        if self.relation is None and self.role is not None:
-            raise SatkgcError("a role restricts entities, but the relation is asked for", remedy="leave the role out")
+        if self.objections not in get_args(Objections):
+            raise SatkgcError(f"objections is {self.objections!r}", remedy=f"say {', '.join(get_args(Objections))}")
+        for name in ("role", "type"):
+            if self.relation is None and getattr(self, name) is not None:
+                what = f"a {name} restricts entities, but the relation is asked for"
+                raise SatkgcError(what, remedy=f"leave the {name} out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,18 @@ class ExpertShare:
 
 
 @dataclass(frozen=True, slots=True)
+class Objection:
+    """What the graph's own logic says against an answer that it does not hold.
+
+    *mirrored* and *implied* ones it says already, in other words; the others contradict it: *cyclic* in a hierarchy,
+    the *second_value* of a relation that gives one, an entity of a *wrong_type*.
+    """
+
+    kind: ObjectionKind
+    reason: str  # in words
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One answer; `known` says whether the graph holds the triple. A run without calibration has no probability."""
 
@@ -134,6 +155,7 @@ class Answer:
     probability: float | None
     known: bool
     experts: tuple[ExpertShare, ...] = ()  # of a fused model, where an entity is asked for
+    objection: Objection | None = None  # what speaks against it, or why it is nothing new; none to a known one
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +166,15 @@ class Entity:
     name: str
     description: str
     degree: int  # distinct neighbours in the training graph; of an entity that was added, by its facts
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    """A type that the graph states of entities."""
+
+    id: str
+    name: str
+    entities: int  # that it is stated of
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +229,7 @@ class EntityDetail:
     degree: int
     total: int
     neighbours: tuple[Neighbour, ...]
+    types: tuple[EntityType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +279,7 @@ class Evidence:
     entity_text: str  # what it read for the answer
     experts: tuple[ExpertShare, ...] = ()  # of a fused model; for a relation those of the tail
     strong_paths: tuple[StrongPath, ...] = ()  # of a path model, or of a fused one's path expert; strongest first
+    objection: Objection | None = None  # as in the list of answers
 
 
 class UnknownNameError(SatkgcError):

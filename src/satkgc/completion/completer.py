@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,6 +18,7 @@ from satkgc.completion.answer import (
     Entity,
     EntityDetail,
     EntityRef,
+    EntityType,
     Evidence,
     Neighbour,
     NewEntity,
@@ -34,7 +36,7 @@ from satkgc.completion.relations import COMPETITORS
 from satkgc.completion.retriever import IndexRetriever
 from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph, read_logic, relation_logic
+from satkgc.kg import KnowledgeGraph, read_logic
 from satkgc.training import RunFolder
 
 NEAREST = 64  # entities whose relations are suggested
@@ -175,7 +177,7 @@ class Completer:
         signature = index_checksum(self.run)
         properties = None
         if not implied:
-            properties = relation_logic(self.kg) if logic is None else read_logic(self.kg, Path(logic))
+            properties = self._engine.logic if logic is None else read_logic(self.kg, Path(logic))
         elif logic is not None:
             raise SatkgcError("implied triples are kept, and a logic is given", remedy="leave one of the two out")
         options = min_probability, signature, second_answers, typed, properties
@@ -205,7 +207,19 @@ class Completer:
             way: Literal["out", "in"] = "out" if directed < size else "in"
             neighbours.append(Neighbour(relations.id(r), relations.name(r), way, names.id(other), names.name(other)))
         total = len(edges) + len(late)
-        return EntityDetail(shown.id, shown.name, shown.description, shown.degree, total, tuple(neighbours))
+        own = set(self._engine.consistency.types.of(index))
+        types = tuple(type for i, type in self._types if i in own)
+        return EntityDetail(shown.id, shown.name, shown.description, shown.degree, total, tuple(neighbours), types)
+
+    def types(self) -> list[EntityType]:
+        """The types that the graph states of its entities, most frequent first; a question can ask for one alone."""
+        return [type for _, type in self._types]
+
+    @cached_property
+    def _types(self) -> list[tuple[int, EntityType]]:
+        names = self._engine.names
+        counts = self._engine.consistency.types.counts
+        return [(t, EntityType(names.id(t), names.name(t), count)) for t, count in counts]
 
     def relation_list(self) -> list[Relation]:
         """All relations of the graph, most frequent first."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from satkgc.arrays import Float32, Float64, Int32
-from satkgc.completion.answer import Answer, EntityRef, Question
+from satkgc.completion.answer import Answer, EntityRef, Objection, Question
 from satkgc.completion.calibration import COMPETITORS, Calibration
+from satkgc.completion.consistency import CONTRADICTIONS, Consistency
 from satkgc.completion.experts import expert_shares
 from satkgc.completion.names import EntityOrText, Names
 from satkgc.completion.relations import log_shares
 from satkgc.completion.retriever import EncodedQuestions, Retriever
 from satkgc.errors import SatkgcError
+from satkgc.kg import RelationLogic, relation_logic
 from satkgc.models import NewEntityText, Questions
 
 Query = tuple[EntityOrText, int]  # with a directed relation
 NONE = np.empty(0, np.int32)
+DEEPEST = 5_000  # candidates looked at where those with objections are dropped
+SHOWN = 8  # types named in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +56,49 @@ class _RelationQuestion:
 class Engine:
     """Questions in, answers out, whatever the model; `Completer` is its public face."""
 
-    def __init__(self, names: Names, retriever: Retriever, calibration: Calibration | None = None) -> None:
+    def __init__(
+        self,
+        names: Names,
+        retriever: Retriever,
+        calibration: Calibration | None = None,
+        logic: Sequence[RelationLogic] | None = None,
+    ) -> None:
         self.names, self.kg = names, names.kg
         self.retriever, self.model = retriever, retriever.model
         self.calibration = calibration or Calibration()
+        self._given_logic = logic
         loops = self.kg.facts[self.kg.facts[:, 0] == self.kg.facts[:, 2], 1]
         self._reflexive = frozenset(np.unique(loops).tolist())  # relations that some entity has to itself
+
+    @cached_property
+    def logic(self) -> Sequence[RelationLogic]:
+        """What relations mean: as it was given, else as the graph shows it."""
+        return relation_logic(self.kg) if self._given_logic is None else self._given_logic
+
+    @cached_property
+    def consistency(self) -> Consistency:
+        """The graph's logic, to hold answers against; nothing is added to it."""
+        return Consistency(self.kg, self.logic)
+
+    def objection(self, head: EntityOrText, relation: int, tail: EntityOrText) -> Objection | None:
+        """What the graph's logic says against a triple, unless it is known."""
+        ends = [end if isinstance(end, int) else None for end in (head, tail)]
+        conflict = self.consistency.conflict(ends[0], relation, ends[1])
+        if conflict is None or self.is_known(head, relation, tail):
+            return None
+        return conflict.objection(self.names.name, self.kg.relations.name)
+
+    def type_members(self, type: str) -> Int32:
+        """The entities of a type, given by its id or name."""
+        types = self.consistency.types
+        stated = [t for t, _ in types.counts]
+        named = [t for t in stated if self.names.name(t).casefold() == type.casefold()]
+        members = types.members(named[0] if len(named) == 1 else self.names.entity(type))
+        if not len(members):
+            known = ", ".join(repr(self.names.name(t)) for t in stated[:SHOWN]) + ", …" * (len(stated) > SHOWN)
+            remedy = f"types are {known}" if stated else "the graph states no types (rdf:type): give a role instead"
+            raise SatkgcError(f"no entity is of the type {type!r}", remedy=remedy)
+        return members
 
     def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:
         """Answer questions; all names are looked up before anything is encoded, so that a bad one costs nothing."""
@@ -159,7 +201,11 @@ class Engine:
         entity, directed = query
         if isinstance(entity, int) and entity < self.kg.num_entities:
             self.model.check_question(entity, directed)
-        return _EntityQuestion(question, query, self.names.allow(question.among, question.role))
+        allow = self.names.allow(question.among, question.role)
+        if question.type is not None:
+            members = self.type_members(question.type)
+            allow = members if allow is None else np.intersect1d(allow, members)
+        return _EntityQuestion(question, query, allow)
 
     def _plan_or_error(self, question: Question) -> _EntityQuestion | _RelationQuestion | SatkgcError:
         try:
@@ -203,6 +249,8 @@ class Engine:
         scores, ids = competitors.scores, competitors.ids
         if plan.allow is not None:
             scores, ids = self._best(encoded, question.k, plan.allow, self.exclude(plan.query))
+        if question.objections == "drop":
+            scores, ids = self._without_objections(plan, encoded)
         if not question.drop_known and len(known):
             more = known if plan.allow is None else known[np.isin(known, plan.allow)]
             known_scores, known_ids = self._best(encoded, question.k, more, NONE)
@@ -217,10 +265,30 @@ class Engine:
             shown = self.names.describe(int(entity))
             probability = None if probabilities is None else float(probabilities[i])
             values = float(scores[i]), probability, bool(is_known[i]), experts[i]
-            answers.append(Answer(shown.id, shown.name, shown.description, *values))
-        return _above_thresholds(question, answers)
+            objection = self.objection(*self._triple(plan.query, int(entity)))
+            answers.append(Answer(shown.id, shown.name, shown.description, *values, objection))
+        return _above_thresholds(question, _pushed(question, answers))
 
-    def _best(self, encoded: EncodedQuestions, k: int, allow: Int32, exclude: Int32) -> tuple[Float32, Int32]:
+    def _triple(self, query: Query, answer: int) -> tuple[EntityOrText, int, EntityOrText]:
+        entity, directed = query
+        size = self.kg.num_relations
+        return (entity, directed, answer) if directed < size else (answer, directed - size, entity)
+
+    def _without_objections(self, plan: _EntityQuestion, encoded: EncodedQuestions) -> tuple[Float32, Int32]:
+        """The best candidates that there is no objection to; ever more are searched until there are enough."""
+        k, exclude, checked, kept = plan.question.k, self.exclude(plan.query), 0, list[int]()
+        depth = max(COMPETITORS, k)
+        while True:
+            scores, ids = self._best(encoded, min(depth, len(self.retriever)), plan.allow, exclude)
+            for place in range(checked, len(ids)):
+                if self.objection(*self._triple(plan.query, int(ids[place]))) is None:
+                    kept.append(place)
+            checked = len(ids)
+            if len(kept) >= k or checked < depth or depth >= DEEPEST:
+                return scores[kept], ids[kept]
+            depth = min(4 * depth, DEEPEST)
+
+    def _best(self, encoded: EncodedQuestions, k: int, allow: Int32 | None, exclude: Int32) -> tuple[Float32, Int32]:
         scores, ids = self.retriever.search(encoded, k, allow, [exclude])
         return scores[0][ids[0] >= 0], ids[0][ids[0] >= 0]
 
@@ -232,9 +300,19 @@ class Engine:
         for r in left[np.argsort(-logits[left], kind="stable")].tolist():
             shown, words = self.names.describe_relation(r), self.kg.relations.description(r)
             probability = None if probabilities is None else float(probabilities[r])
-            answers.append(Answer(shown.id, shown.name, words, float(scores[r]), probability, bool(known[r])))
+            answer = Answer(shown.id, shown.name, words, float(scores[r]), probability, bool(known[r]))
+            answers.append(replace(answer, objection=self.objection(plan.head, r, plan.tail)))
+        if plan.question.objections == "drop":
+            answers = [answer for answer in answers if answer.objection is None]
         # The order is not that of the scores, so that the thresholds come before the count.
-        return _above_thresholds(plan.question, answers)[: plan.question.k]
+        return _pushed(plan.question, _above_thresholds(plan.question, answers)[: plan.question.k])
+
+
+def _pushed(question: Question, answers: list[Answer]) -> list[Answer]:
+    """Contradictions after the other answers, if that is asked for."""
+    if question.objections != "push":
+        return answers
+    return sorted(answers, key=lambda a: a.objection is not None and a.objection.kind in CONTRADICTIONS)
 
 
 def _above_thresholds(question: Question, answers: list[Answer]) -> list[Answer]:

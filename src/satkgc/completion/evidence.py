@@ -40,6 +40,7 @@ def find_evidence(
         entity_text=entity_text,
         experts=experts,
         strong_paths=_strong_paths(engine, query, answer),
+        objection=engine.objection(head, relation, tail),
     )
 
 

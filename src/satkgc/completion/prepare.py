@@ -23,6 +23,7 @@ from satkgc.completion.rows import PARTS, Rows
 from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full, put_in_place
+from satkgc.kg import RelationLogic, read_logic, write_logic
 from satkgc.manifest import MANIFEST, Damaged, check_folder, read_manifest, sha256, total, write_manifest
 from satkgc.models import FusedModel, Model, Questions, TextModel, TextModelConfig, VectorModel, load_tokenizer
 from satkgc.progress import progress_bar
@@ -34,6 +35,7 @@ CHUNK = {"cpu": 1024, "cuda": 65_536}  # entities encoded before they are writte
 SAMPLE = 1000  # training questions that an index is tuned on
 TOKENS = "texts.safetensors"
 CALIBRATION = "calibration.json"
+LOGIC = "relations.toml"  # what relations mean: written once, and a person's from then on
 WORK = ".index.partial"  # beside the index, and in its place once it is whole
 OnProgress = Callable[[str], None]  # gets a line on how far it is
 
@@ -66,7 +68,7 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> En
         retriever = _build(folder, model, index, origin, on_progress)
     search = EntitySearch.build(kg.entities, kg.fact_adjacency.degree)
     search.save(folder)
-    engine = Engine(Names(kg, search), retriever)
+    engine = Engine(Names(kg, search), retriever, logic=_kept_logic(run, model))
     on_progress("fitting the probabilities")
     engine.calibration = calibrate(engine)
     if engine.calibration.fitted:
@@ -78,7 +80,14 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> En
     put_in_place(folder, run / "index")
     (run / CALIBRATION).unlink(missing_ok=True)  # where earlier versions had it
     _show_reliability(run, engine.calibration)
+    if not (run / LOGIC).exists():
+        write_logic(kg, engine.logic, run / LOGIC)
     return engine
+
+
+def _kept_logic(run: Path, model: Model) -> list[RelationLogic] | None:
+    """What the run's file says that relations mean; an older run has none."""
+    return read_logic(model.kg, run / LOGIC) if (run / LOGIC).exists() else None
 
 
 @contextmanager
@@ -179,7 +188,8 @@ def open_prepared(run: Path, model: Model) -> Engine:
             remedy=f"make it anew with `satkgc prepare {run}`",
         )
     relations = facts.get("relations", {}) if format == 1 else None  # it was here, and is in calibration.json now
-    return Engine(Names(kg, search), make_retriever(model, index), Calibration.load(calibration, relations))
+    parts = make_retriever(model, index), Calibration.load(calibration, relations)
+    return Engine(Names(kg, search), *parts, logic=_kept_logic(run, model))
 
 
 def model_checksum(folder: Path, pattern: str = "**/*.safetensors") -> str:

@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -134,6 +134,8 @@ def propose(
                 state.save(done, best)
                 saved = time.monotonic()
     if logic is not None:
+        if second_answers:
+            logic = [replace(one, functional=False, inverse_functional=False) for one in logic]
         best = _consistent(engine, best, n, logic, out)
     count = write_triples(out, _rows(engine, best), for_spreadsheet=True)
     state.file.unlink(missing_ok=True)
@@ -147,7 +149,7 @@ def propose(
 def _consistent(engine: Engine, best: BestTriples, n: int, logic: Sequence[RelationLogic], out: Path) -> BestTriples:
     kept, dropped = Consistency(engine.kg, logic).keep(best.triples, n)
     if dropped:
-        told = ", ".join(f"{count:,} {why}" for why, count in dropped.most_common())
+        told = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in dropped.most_common())
         log.warning("%s: left out: %s; --implied keeps them", out, told)
     return BestTriples(best.triples[kept], best.scores[kept], best.values[kept])
 

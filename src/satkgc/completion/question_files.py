@@ -129,4 +129,8 @@ def outcome_to_json(question: Question, outcome: list[Answer] | SatkgcError) -> 
 def answer_to_dict(answer: Answer) -> dict[str, Any]:
     """An answer as the command line prints it."""
     parts = {name: getattr(answer, name) for name in ("id", "name", "score", "probability", "known")}
-    return parts | ({"experts": [asdict(expert) for expert in answer.experts]} if answer.experts else {})
+    if answer.experts:
+        parts["experts"] = [asdict(expert) for expert in answer.experts]
+    if answer.objection is not None:
+        parts["objection"] = asdict(answer.objection)
+    return parts

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from satkgc.kg.decisions import DECISIONS, Decision, Decisions, Statement, Verdict, read_decisions
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
-    from satkgc.kg.logic import RelationLogic, describe_logic, read_logic, relation_logic, write_logic
+    from satkgc.kg.logic import RelationLogic, relation_logic
+    from satkgc.kg.logic_file import describe_logic, read_logic, write_logic
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.options import expand
     from satkgc.kg.readers.source import SourceFile
     from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
     from satkgc.kg.tsv import NOT_TSV, check_tsv_ids, tsv_id_error, write_tsv
+    from satkgc.kg.types import EntityTypes
 
 __all__ = [
     "ARCHIVE_SUFFIXES",
@@ -42,6 +44,7 @@ __all__ = [
     "Counts",
     "Decision",
     "Decisions",
+    "EntityTypes",
     "Entry",
     "HopSearch",
     "KnowledgeGraph",
@@ -89,13 +92,15 @@ _LAZY = {
     "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "read_decisions"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),
-    "logic": ("RelationLogic", "describe_logic", "read_logic", "relation_logic", "write_logic"),
+    "logic": ("RelationLogic", "relation_logic"),
+    "logic_file": ("describe_logic", "read_logic", "write_logic"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
     "readers.options": ("expand",),
     "readers.source": ("SourceFile",),
     "store": ("altered_files", "check_overwrite", "is_graph_folder"),
     "tsv": ("NOT_TSV", "check_tsv_ids", "tsv_id_error", "write_tsv"),
+    "types": ("EntityTypes",),
 }
 _MODULES = {name: module for module, names in _LAZY.items() for name in names}
 

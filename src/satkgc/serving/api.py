@@ -24,13 +24,14 @@ from satkgc.serving.schemas import (
     RelationSuggestions,
     ServiceInfo,
     SuggestRelationsBody,
+    TypeList,
     entity_ref,
     one_line,
     problems,
     suggestions,
 )
 from satkgc.serving.service import Service, until_disconnect
-from satkgc.serving.settings import MAX_ID, MAX_NAME, MAX_NEIGHBOURS, MAX_OFFSET
+from satkgc.serving.settings import MAX_ID, MAX_NAME, MAX_NEIGHBOURS, MAX_OFFSET, MAX_TYPES
 from satkgc.version import __version__
 
 
@@ -97,6 +98,11 @@ def routes(service: Service) -> APIRouter:
     def relations() -> RelationList:
         """Every relation of the graph, most frequent first."""
         return RelationList(relations=service.completer.relation_list())
+
+    @router.get("/types", summary="Types of entities")
+    def types(limit: Annotated[int, Query(ge=1, le=MAX_TYPES)] = 200) -> TypeList:
+        """The types that the graph states (rdf:type, labels of Neo4j), most frequent first."""
+        return TypeList(types=service.completer.types()[:limit])
 
     @router.post("/fitting", include_in_schema=False)  # an older name of it
     @router.post("/suggest-relations", summary="Suggest relations for an entity", responses={**names, **bodies})

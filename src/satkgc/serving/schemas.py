@@ -11,7 +11,9 @@ from satkgc.completion import (
     AmbiguousNameError,
     Answer,
     Entity,
+    EntityType,
     NewEntity,
+    Objections,
     Question,
     Relation,
     RelationShare,
@@ -37,7 +39,7 @@ def _exactly_two(schema: dict[str, Any]) -> None:
         {"allOf": [present[part] for part in PARTS if part != asked], "properties": {asked: {"type": "null"}}}
         for asked in PARTS
     ]
-    schema["oneOf"][PARTS.index("relation")]["properties"]["role"] = {"type": "null"}
+    schema["oneOf"][PARTS.index("relation")]["properties"] |= {"role": {"type": "null"}, "type": {"type": "null"}}
 
 
 class RequestBody(BaseModel):
@@ -93,6 +95,12 @@ class QuestionBody(RequestBody):
     drop_known: bool = Field(False, description="leave out what the graph holds instead of marking it")
     among: list[Id] | None = Field(None, max_length=limit.MAX_AMONG, description="only these entities (or relations)")
     role: RoleBody | None = None
+    type: Id | None = Field(None, description="only entities of this type, by its id or name; see /types")
+    objections: Objections = Field(
+        "push",
+        description="answers that the graph's logic speaks against: push them behind the others, only mark them, or "
+        "drop them and what the graph says already",
+    )
     min_score: float | None = Field(None, description="in the model's own scale; a text model's is a cosine")
     min_probability: float | None = Field(None, ge=0, le=1)
 
@@ -100,8 +108,8 @@ class QuestionBody(RequestBody):
     def _two_parts(self) -> QuestionBody:
         if sum(getattr(self, part) is not None for part in PARTS) != 2:
             raise ValueError("give two of head, relation and tail; the missing one is the answer")
-        if self.relation is None and self.role is not None:
-            raise ValueError("a role restricts entities, but the relation is asked for")
+        if self.relation is None and not (self.role is None and self.type is None):
+            raise ValueError("a role or type restricts entities, but the relation is asked for")
         return self
 
     @property
@@ -119,6 +127,8 @@ class QuestionBody(RequestBody):
             drop_known=self.drop_known,
             among=None if self.among is None else tuple(self.among),
             role=None if self.role is None else Role(self.role.relation, self.role.side, self.role.other),
+            type=self.type,
+            objections=self.objections,
             min_score=self.min_score,
             min_probability=self.min_probability,
         )
@@ -182,6 +192,12 @@ class RelationList(BaseModel):
     """All relations, most frequent first."""
 
     relations: list[Relation]
+
+
+class TypeList(BaseModel):
+    """The types that the graph states of its entities, most frequent first."""
+
+    types: list[EntityType]
 
 
 class RelationSuggestions(BaseModel):

@@ -22,6 +22,7 @@ MAX_DESCRIPTION = 5_000  # characters of a new entity's description; the model r
 MAX_FACTS = 200  # facts of a new entity; the model reads the first tokens of them
 MAX_AMONG = 1_000  # entities in a filter
 MAX_NEIGHBOURS = 200  # neighbours in one entity's detail; `offset` gets the next ones
+MAX_TYPES = 1_000  # types in one list
 MAX_OFFSET = 1_000_000_000  # neighbours to skip
 MAX_WAITING = 4_096  # questions in the queue; with more, the service is busy
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
