@@ -10,6 +10,7 @@ import pyarrow as pa
 from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.manifest import write_manifest
 from satkgc.models import EncoderConfig, TextModel, TextModelConfig
+from satkgc.sampling import SamplingConfig
 from satkgc.training import Config, RunFolder
 
 RELATIONS = ["born in", "capital of", "knows", "near"]
@@ -42,7 +43,8 @@ def little_world() -> KnowledgeGraph:
 
 def write_run(folder: Path, kg: KnowledgeGraph, backbone: Path, **encoder: object) -> Path:
     """A run folder as training leaves it, but with an untrained text model."""
-    config = Config(model=TextModelConfig(encoder=EncoderConfig(backbone=str(backbone), **encoder)))
+    model = TextModelConfig(encoder=EncoderConfig(backbone=str(backbone), **encoder))
+    config = Config(model=model, sampling=SamplingConfig(batch_size=64))
     RunFolder.create(folder, config, kg, "made up")
     TextModel(kg, config.model).save(folder / "model")
     write_manifest(folder / "model")

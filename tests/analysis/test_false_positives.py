@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphs import random_graph
-from satkgc.analysis import ANALYSES, bars_to_json, draw_bars, find_analysis
+from satkgc.analysis import analyse
 from satkgc.analysis.false_positives import count_by_degree, count_by_distance, find_false_positives
 from satkgc.analysis.similarity import choose_sources, similarity_by_distance
 from satkgc.errors import SatkgcError
@@ -85,12 +85,12 @@ def test_figure_2_by_brute_force():
         inside = {e for e in degree if low <= degree[e] <= high}
         wrong = sum(int(e) in inside for _, entities in FALSE_POSITIVES for e in entities)
         assert bars.values[place] == pytest.approx(wrong / len(FALSE_POSITIVES) / len(inside))
+    degrees = [degree[int(e)] for _, entities in FALSE_POSITIVES for e in entities]
+    assert bars.mean_degree == pytest.approx(np.mean(degrees))
 
 
 def test_similarity_by_distance_by_brute_force():
-    bars = similarity_by_distance(KG, VECTORS, most=8)
-    assert bars.groups == list("12345678")
-    for distance, mean in enumerate(bars.values, 1):
+    for distance, mean in enumerate(similarity_by_distance(KG, VECTORS, most=60), 1):
         cosines = [VECTORS[a] @ VECTORS[b] for a, b in combinations(range(70), 2) if HOPS[a].get(b) == distance]
         assert (mean == pytest.approx(np.mean(cosines), abs=1e-6)) if cosines else np.isnan(mean)
 
@@ -101,24 +101,8 @@ def test_sources_are_all_or_a_seeded_sample():
     assert len(set(choose_sources(500, 10).tolist())) == 10
 
 
-def test_a_picture_is_drawn_for_runs_of_different_lengths(tmp_path):
-    short, long = count_by_degree(KG, FALSE_POSITIVES), count_by_distance(KG, FALSE_POSITIVES)
-    draw_bars({"one": short, "two": long}, ANALYSES["false-positives-by-distance"], tmp_path / "bars.png")
-    assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_groups_without_a_value_are_left_out_of_json():
-    bars = similarity_by_distance(KG, VECTORS, most=60)
-    assert np.isnan(bars.values[-1])
-    (values,) = bars_to_json({"run": bars}).values()
-    assert list(values.values()) == bars.values[~np.isnan(bars.values)].tolist()
-    assert "60" not in values
-
-
-def test_a_model_without_vectors_and_an_unknown_analysis_are_refused_in_one_line():
-    with pytest.raises(SatkgcError, match="TableModel has no entity vectors to compare; choose a run"):
-        find_analysis("distance-similarity").measure(TableModel(), KG, "train")
+def test_an_unknown_analysis_is_refused_in_one_line():
     with pytest.raises(SatkgcError, match="did you mean false-positives-by-degree"):
-        find_analysis("false-positive-by-degree")
-    with pytest.raises(SatkgcError, match="there are false-positives-by-distance, false-positives-by-degree, dist"):
-        find_analysis("x")
+        analyse("false-positive-by-degree", {})
+    with pytest.raises(SatkgcError, match="there are false-positives-by-distance, false-positives-by-degree, false"):
+        analyse("x", {})

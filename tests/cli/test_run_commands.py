@@ -12,6 +12,7 @@ from little_world import little_world, write_run
 from satkgc.analysis import ANALYSES
 from satkgc.cli import app
 from satkgc.errors import SatkgcError
+from satkgc.models import NEGATIVES_OVER
 from satkgc.training import RunFolder
 
 
@@ -67,26 +68,66 @@ def test_a_folder_without_a_run_is_one_line(command, tmp_path):
     assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize(("name", "group"), zip(ANALYSES, ["1", "–", "1"], strict=True))
-def test_every_analysis_of_a_run_as_json_as_a_table_and_as_a_picture(run, name, group, tmp_path):
-    result = invoke("analyse", name, run, "--json", "--plot", tmp_path / "bars.png")
-    (values,) = json.loads(result.stdout).values()
-    assert group in next(iter(values))
-    assert max(values.values()) > 0
-    assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
-    table = invoke("analyse", name, run, "--split", "valid").stdout
-    assert next(iter(values)) in table
-    assert ANALYSES[name].values.capitalize() in table
+@pytest.fixture(scope="module")
+def other(run, tmp_path_factory):
+    """Another run on the same graph, with a log of two epochs."""
+    folder = tmp_path_factory.mktemp("runs") / "other"
+    shutil.copytree(run, folder)
+    records = [{"step": step, "metrics": dict.fromkeys(NEGATIVES_OVER, step / 100)} for step in (1, 7, 8, 14)]
+    (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return folder
+
+
+FIRST = {  # of each analysis its first chart, and a group of it
+    "false-positives-by-distance": ("False-positive ratio", "1"),
+    "false-positives-by-degree": ("False-positive ratio", "17–40"),
+    "false-positive-loss": ("Mean loss", "all triples"),
+    "entity-frequencies": ("Share of the occurrences an entity has, in other", "100"),
+    "occurrences": ("Occurrences of triples", "450"),
+    "most-and-least-visited": ("Mean degree", "least visited"),
+    "negative-cosines": ("Share of in-batch negatives with a cosine over 0.2", "2"),
+    "won-and-lost": ("Answers that enter and leave the top 10", "won, of the others"),
+    "relation-categories": ("Share of the training triples", "N-N"),
+    "distance-similarity": ("Mean cosine of two entities", "1"),
+    "restart": ("Duplicate entities in a batch", "1/25"),
+    "times": ("Minutes of an epoch", "drawing batches"),
+}
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_analysis_of_a_run_as_json_as_a_table_and_as_a_picture(run, other, name, tmp_path):
+    runs = (run, other) if name == "won-and-lost" else (other,)
+    title, group = FIRST[name]
+    result = invoke("analyse", name, *runs, "--json", "--steps", 2, "--plot", tmp_path / "charts.png")
+    found = json.loads(result.stdout)
+    assert (found["analysis"], found["split"]) == (name, "test")
+    assert found["runs"]["other"] == {"graph": "little world", "recipe": "satkgc", "seed": 0, "commit": commit_of(run)}
+    assert next(iter(found["charts"])) == title
+    assert all(group in series for series in found["charts"][title].values())
+    assert (tmp_path / "charts.png").read_bytes().startswith(b"\x89PNG")
+    table = invoke("analyse", name, *runs, "--split", "valid", "--steps", 2).stdout
+    assert title in table
+    assert group in table
+
+
+def commit_of(run):
+    return RunFolder.load(run).about["commit"]
 
 
 def test_runs_are_analysed_side_by_side_and_those_of_one_name_by_their_paths(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     shutil.copytree(run, tmp_path / "other")
-    values = json.loads(
+    found = json.loads(
         invoke("analyse", "distance-similarity", run, tmp_path / "run", tmp_path / "other", "--json").stdout
     )
-    assert list(values) == [str(run), str(tmp_path / "run"), "other"]
+    values = found["charts"]["Mean cosine of two entities"]
+    assert list(values) == list(found["runs"]) == [str(run), str(tmp_path / "run"), "other"]
     assert values[str(run)] == values["other"]
+
+
+def test_what_a_run_has_not_got_is_said_in_one_line(run):
+    assert "its log has no cosines of negatives" in str(invoke("analyse", "negative-cosines", run).exception)
+    assert "give two runs" in str(invoke("analyse", "won-and-lost", run).exception)
 
 
 def test_analyse_says_what_there_is_and_what_a_picture_is(run, tmp_path):

@@ -9,17 +9,19 @@ from satkgc.analysis.experiments import Row, find_row, load_rows, make_plan, rep
 from satkgc.analysis.results import Result, load_results, save_result
 
 if TYPE_CHECKING:
-    from satkgc.analysis.registry import ANALYSES, Analysis, bars_table, bars_to_json, draw_bars, find_analysis
+    from satkgc.analysis.chart import Chart, draw_charts
+    from satkgc.analysis.options import Options
+    from satkgc.analysis.registry import ANALYSES, Findings, analyse
 
 __all__ = [
     "ANALYSES",
-    "Analysis",
+    "Chart",
+    "Findings",
+    "Options",
     "Result",
     "Row",
-    "bars_table",
-    "bars_to_json",
-    "draw_bars",
-    "find_analysis",
+    "analyse",
+    "draw_charts",
     "find_row",
     "load_results",
     "load_rows",
@@ -28,9 +30,12 @@ __all__ = [
     "save_result",
 ]
 
+# Analyses need torch: they are imported when they are first used, so that a list of rows does not wait for it.
+_LAZY = {"chart": ("Chart", "draw_charts"), "options": ("Options",), "registry": ("ANALYSES", "Findings", "analyse")}
+_MODULES = {name: module for module, names in _LAZY.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    """Analyses need torch: they are imported when they are first used, so that a list of rows does not wait for it."""
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.registry"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,5 @@
-"""The false triples that a model ranks above the true one, by distance and by degree: Figures 1 and 2 of the paper."""
+"""The false triples that a model ranks above the true one, by distance and by degree: Figures 1 and 2 of the paper, and
+the mean degree of their tails (Section 5.5)."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from satkgc.analysis.chart import Chart, align
+from satkgc.analysis.options import Options, Runs
 from satkgc.analysis.similarity import add_counts, choose_sources, pairs_at_distance
 from satkgc.arrays import Float64, Int32, Int64
 from satkgc.evaluation import (
@@ -19,6 +22,7 @@ from satkgc.evaluation import (
     split_triples,
 )
 from satkgc.kg import KnowledgeGraph, hops_from
+from satkgc.training import RunFolder
 
 FalsePositives = Iterable[tuple[int, Int32]]  # of each question its entity, and the false answers above the true one
 
@@ -48,6 +52,7 @@ class ByDegree:
     bounds: list[tuple[int, int]]  # lowest and highest degree
     false_positives: Float64  # per question
     entities: Int64
+    mean_degree: float  # of the tails of all false positives
 
     @property
     def groups(self) -> list[str]:
@@ -100,9 +105,38 @@ def count_by_degree(kg: KnowledgeGraph, false_positives: FalsePositives, groups:
     degree = kg.adjacency.degree
     parts = [part for part in np.array_split(np.unique(degree), groups) if len(part)]
     group = np.searchsorted([part[-1] for part in parts], degree)  # (E,) the group of every entity
-    count, questions = np.zeros(len(parts), np.int64), 0
+    count, questions, total = np.zeros(len(parts), np.int64), 0, 0
     for _, wrong in false_positives:
         count += np.bincount(group[wrong], minlength=len(parts))
+        total += int(degree[wrong].sum(dtype=np.int64))
         questions += 1
     bounds = [(int(part[0]), int(part[-1])) for part in parts]
-    return ByDegree(bounds, count / max(questions, 1), np.bincount(group, minlength=len(parts)))
+    mean = total / max(int(count.sum()), 1)
+    return ByDegree(bounds, count / max(questions, 1), np.bincount(group, minlength=len(parts)), mean)
+
+
+def chart_by_distance(runs: Runs, options: Options) -> list[Chart]:
+    """Figure 1."""
+    bars = {}
+    for label, run in runs.items():
+        found = count_by_distance(run.kg, _questions(run, options))
+        bars[label] = dict(zip(found.groups, found.values.tolist(), strict=True))
+    return [align("False-positive ratio", "distance between head and tail", bars)]
+
+
+def chart_by_degree(runs: Runs, options: Options) -> list[Chart]:
+    """Figure 2, and the mean degree of the tails."""
+    bars, means = {}, {}
+    for label, run in runs.items():
+        found = count_by_degree(run.kg, _questions(run, options))
+        bars[label] = dict(zip(found.groups, found.values.tolist(), strict=True))
+        means[label] = {"false positives": found.mean_degree, "all entities": float(run.kg.adjacency.degree.mean())}
+    return [
+        align("False-positive ratio", "degree of the tail", bars),
+        align("Mean degree of the tail", "of", means),
+    ]
+
+
+def _questions(run: RunFolder, options: Options) -> Iterator[tuple[int, Int32]]:
+    total = 2 * len(split_triples(run.kg, options.split))
+    return options.track(find_false_positives(run.model(options.device), run.kg, options.split), "asking", total)

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from satkgc.analysis.chart import Chart
+from satkgc.analysis.options import Options, Runs
 from satkgc.arrays import Float32, Float64, Int32, Int64
+from satkgc.errors import SatkgcError
 from satkgc.kg import Adjacency, KnowledgeGraph, hops_from
+from satkgc.models import VectorModel
 
 _BLOCK = 64
 
 
-@dataclass(frozen=True, eq=False)
-class SimilarityByDistance:
-    """Index i is distance i + 1."""
-
-    values: Float64  # mean cosine; NaN where there is no pair
-
-    @property
-    def groups(self) -> list[str]:
-        """The distances, as labels."""
-        return [str(distance) for distance in range(1, len(self.values) + 1)]
-
-
 def similarity_by_distance(
     kg: KnowledgeGraph, vectors: Float32, sources: int | None = 2_000, most: int = 8, seed: int = 0
-) -> SimilarityByDistance:
+) -> Float64:
     """The paper's distance–similarity table: are entities that are near in the graph near in the vector space?
 
     The mean cosine of pairs at distance 1 … `most`, from at most `sources` entities to all. `vectors` (E, d) are of
-    length one.
+    length one. NaN where there is no pair.
     """
     total, count = np.zeros(most + 1), np.zeros(most + 1, np.int64)
     for block, hops in _hop_blocks(kg.adjacency, choose_sources(kg.num_entities, sources, seed)):
@@ -39,7 +30,22 @@ def similarity_by_distance(
         near = (hops >= 0) & (hops <= most)
         total += np.bincount(hops[near], cosines[near], most + 1)
         count += np.bincount(hops[near], minlength=most + 1)
-    return SimilarityByDistance(np.where(count > 0, total / np.maximum(count, 1), np.nan)[1:])
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)[1:]
+
+
+def chart_similarity(runs: Runs, options: Options) -> list[Chart]:
+    """The table for runs whose models have entity vectors."""
+    series: dict[str, Float64] = {}
+    for label, run in runs.items():
+        model = run.model(options.device)
+        if not isinstance(model, VectorModel):
+            problem = f"{type(model).__name__} has no entity vectors to compare"
+            raise SatkgcError(problem, where=label, remedy="choose a run of a model that has, such as recipe satkgc")
+        everyone = np.arange(run.kg.num_entities, dtype=np.int32)
+        vectors = model.encode_entities(everyone, progress=options.progress)
+        series[label] = similarity_by_distance(run.kg, vectors)
+    distances = [str(distance) for distance in range(1, 9)]
+    return [Chart("Mean cosine of two entities", "distance between them", distances, series)]
 
 
 def pairs_at_distance(adjacency: Adjacency, sources: Int32) -> Int64:

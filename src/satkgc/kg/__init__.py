@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         find_entry,
         load_entry,
     )
+    from satkgc.kg.centrality import betweenness
     from satkgc.kg.decisions import DECISIONS, Decision, Decisions, Statement, Verdict, read_decisions
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
@@ -57,6 +58,7 @@ __all__ = [
     "Vocabulary",
     "altered_files",
     "as_indices",
+    "betweenness",
     "cache_folder",
     "check_overwrite",
     "check_tsv_ids",
@@ -87,6 +89,7 @@ __all__ = [
 
 # Imported when they are first used: numba alone takes longer to import than a stored graph to open.
 _LAZY = {
+    "centrality": ("betweenness",),
     "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
     "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "read_decisions"),

@@ -16,6 +16,7 @@ from satkgc.models.model import (
 from satkgc.models.paths import PathConfig, PathModel, strongest_paths
 from satkgc.models.registry import MODELS
 from satkgc.models.text import (
+    NEGATIVES_OVER,
     ContrastiveLoss,
     EncoderConfig,
     LossConfig,
@@ -32,6 +33,7 @@ __all__ = [
     "FUSION",
     "INTERACTIONS",
     "MODELS",
+    "NEGATIVES_OVER",
     "ContrastiveLoss",
     "EmbeddingConfig",
     "EmbeddingModel",

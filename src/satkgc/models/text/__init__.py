@@ -2,12 +2,13 @@
 
 from satkgc.models.text.backbone import load_tokenizer, quiet
 from satkgc.models.text.config import EncoderConfig, LossConfig, Pooling, TextModelConfig
-from satkgc.models.text.loss import ContrastiveLoss
+from satkgc.models.text.loss import NEGATIVES_OVER, ContrastiveLoss
 from satkgc.models.text.model import TextModel
 from satkgc.models.text.tower import pool_padded
 from satkgc.models.text.towers import Towers
 
 __all__ = [
+    "NEGATIVES_OVER",
     "ContrastiveLoss",
     "EncoderConfig",
     "LossConfig",

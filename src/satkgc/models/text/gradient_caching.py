@@ -58,13 +58,14 @@ def backward(towers: Towers, loss_module: nn.Module, batch: TextBatch, context: 
 
 def loss_of(loss_module: nn.Module, vectors: Tensor, batch: TextBatch) -> tuple[Tensor, Metrics]:
     """The loss of the batch from the vectors of its texts; a loss of one's own may return the number alone."""
-    unit = normalize(vectors)
-
-    def of_samples(places: Tensor) -> Tensor:
-        # A lookup whose backward adds up in a fixed order, unlike that of indexing.
-        return functional.embedding(places, unit)  # (B, D)
-
-    result: Any = loss_module(of_samples(batch.query_places), of_samples(batch.tail_places), batch)
+    result: Any = loss_module(*vectors_of_samples(vectors, batch), batch)
     loss, metrics = result if isinstance(result, tuple) else (result, {})
     check_loss(loss, type(loss_module).__qualname__)
     return loss, metrics
+
+
+def vectors_of_samples(vectors: Tensor, batch: TextBatch) -> tuple[Tensor, Tensor]:
+    """Of each sample the unit vectors of its query and of its tail, from those of the texts.  # (B, D), (B, D)"""
+    unit = normalize(vectors)
+    # A lookup whose backward adds up in a fixed order, unlike that of indexing.
+    return functional.embedding(batch.query_places, unit), functional.embedding(batch.tail_places, unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from satkgc.models.text.config import LossConfig
 if TYPE_CHECKING:
     from satkgc.models.text.collate import TextBatch
 
-# The log keeps which share of a batch's negatives has a cosine above each of these: how hard they are (Figure 8).
+# The log keeps which share of a batch's negatives has a cosine above each of these: how hard they are (Figure 7).
 NEGATIVES_OVER = {"negatives_over_minus_02": -0.2} | {f"negatives_over_0{tenth}": tenth / 10 for tenth in (0, 2, 4, 6)}
 
 
@@ -46,6 +46,15 @@ def closeness(hops: Tensor, rule: str) -> tuple[Tensor, Tensor]:
         return values, values
     tails = torch.where(reached, 1 / hops64.clamp(min=1), 0.0).float()
     return tails.roll(len(hops) // 2), tails
+
+
+class SampleLosses(NamedTuple):
+    """What each sample of a batch loses, and what it is made of."""
+
+    rows: Tensor  # (B,) of (h, r) → t
+    columns: Tensor | None  # (B,) of t → (h, r), where the loss has two sides
+    cosine: Tensor  # (B, B)
+    mask: Tensor  # (B, B) negatives that are known answers
 
 
 class ContrastiveLoss(nn.Module):
@@ -90,6 +99,14 @@ class ContrastiveLoss(nn.Module):
 
     def forward(self, queries: Tensor, tails: Tensor, batch: TextBatch) -> tuple[Tensor, Metrics]:
         """The loss of queries (B, D) and the tails that answer them (B, D), both of unit length, row by row."""
+        losses = self.sample_losses(queries, tails, batch)
+        loss = self._mean(losses.rows, batch.tails)
+        if losses.columns is not None:
+            loss = loss + self._mean(losses.columns, batch.heads)
+        return loss, self._metrics(losses.cosine.detach(), losses.mask)
+
+    def sample_losses(self, queries: Tensor, tails: Tensor, batch: TextBatch) -> SampleLosses:
+        """Steps 1 to 5: the losses of the samples before they are weighted."""
         config, size = self.config, len(queries)
         scale = self.log_inverse_temperature.exp()
         # At least float32: at τ = 0.05 the rounding of bfloat16 would move a logit by up to 0.08.
@@ -122,10 +139,8 @@ class ContrastiveLoss(nn.Module):
         total = rows.logsumexp(1)  # (B,) the logarithm of Eq. 3's denominator
         if config.self_negatives:
             total = torch.logaddexp(total, own_head)
-        loss = self._mean(total - answers, batch.tails)
-        if config.two_sided:
-            loss = loss + self._mean(logits.logsumexp(0) - positive, batch.heads)
-        return loss, self._metrics(cosine.detach(), mask)
+        columns = logits.logsumexp(0) - positive if config.two_sided else None
+        return SampleLosses(total - answers, columns, cosine, mask)
 
     def _mean(self, losses: Tensor, answers: Tensor) -> Tensor:
         """Over the batch, each sample weighted by the degree of its answer where that is on (Eq. 5)."""

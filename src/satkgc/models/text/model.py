@@ -17,7 +17,7 @@ from satkgc.kg import KnowledgeGraph
 from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext, VectorModel
 from satkgc.models.text.collate import Collate, TextBatch
 from satkgc.models.text.config import LossConfig, TextModelConfig
-from satkgc.models.text.gradient_caching import backward, loss_of
+from satkgc.models.text.gradient_caching import backward, loss_of, vectors_of_samples
 from satkgc.models.text.loss import ContrastiveLoss
 from satkgc.models.text.towers import Towers
 from satkgc.sampling import Batch, Needs
@@ -63,10 +63,17 @@ class TextModel(VectorModel):
 
     def loss(self, batch: TextBatch) -> tuple[Tensor, Metrics]:
         """The contrastive loss, with all texts encoded in one graph of gradients."""
+        return loss_of(self.contrastive, self._encode_chunks(batch), batch.to(self.device))
+
+    def batch_vectors(self, batch: TextBatch) -> tuple[Tensor, Tensor]:
+        """Unit vectors of the samples' queries and tails, from the texts of training.  # (B, D), (B, D)"""
+        return vectors_of_samples(self._encode_chunks(batch), batch.to(self.device))
+
+    def _encode_chunks(self, batch: TextBatch) -> Tensor:
+        """The vectors of all texts of a batch."""
         chunks = [chunk for own in batch.chunks for chunk in own]
         towers = self.towers
-        parts = [(towers.query if chunk.queries else towers.entity)(chunk.packed) for chunk in chunks]
-        return loss_of(self.contrastive, torch.cat(parts), batch.to(self.device))
+        return torch.cat([(towers.query if chunk.queries else towers.entity)(chunk.packed) for chunk in chunks])
 
     def backward(self, batch: TextBatch, context: StepContext) -> Metrics:
         """By chunks and over processes: see `gradient_caching`."""
