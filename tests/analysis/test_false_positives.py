@@ -40,12 +40,11 @@ def test_false_positives_are_the_better_ones_that_are_no_answers():
     triples = KG.train.tolist()
     questions = [(t, r + KG.num_relations, h) for h, r, t in triples] + [(h, r, t) for h, r, t in triples]
     known = set(questions)
-    assert len(FALSE_POSITIVES) == len(questions)
-    for (entity, relation, answer), (asked, wrong) in zip(questions, FALSE_POSITIVES, strict=True):
-        assert asked == entity
+    better = []
+    for entity, relation, answer in questions:
         row = SCORES[entity, relation]
-        better = [e for e in range(70) if row[e] > row[answer] and (entity, relation, e) not in known]
-        assert wrong.tolist() == better
+        better.append((entity, [e for e in range(70) if row[e] > row[answer] and (entity, relation, e) not in known]))
+    assert sorted((entity, wrong.tolist()) for entity, wrong in FALSE_POSITIVES) == sorted(better)
     assert any(len(wrong) > 5 for _, wrong in FALSE_POSITIVES)
 
 

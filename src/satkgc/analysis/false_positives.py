@@ -66,8 +66,8 @@ class ByDegree:
 
 
 def find_false_positives(model: Scorer, kg: KnowledgeGraph, split: str = "test") -> Iterator[tuple[int, Int32]]:
-    """Of every question of a split, for heads and then for tails, its entity, and the entities that score higher than
-    the answer and are none."""
+    """Of each triple of a split, asked for its head and for its tail, the question's entity, and the entities that
+    score higher than the answer and are none; in any order."""
     triples, everyone = split_triples(kg, split), candidate_entities(kg, split, "all")
     tasks = [RankingTask.of(kg, triples, direction, everyone) for direction in DIRECTIONS]
     for task, rows, scores in score_blocks(model, kg, tasks):

@@ -86,8 +86,8 @@ def evaluate(
 
 def score_blocks(
     model: Scorer | ScoreFunctions, kg: KnowledgeGraph, tasks: Iterable[RankingTask], block: int = 32
-) -> Iterator[tuple[RankingTask, slice, Tensor]]:
-    """Scores of all entities for a few questions after another, as `evaluate` ranks by them.  # (q, E)
+) -> Iterator[tuple[RankingTask, Int64, Tensor]]:
+    """Scores of all entities for a few rows of a task after another, as `evaluate` ranks by them.  # (q, E)
 
     Those of a `VectorModel` are exact cosines in units of `ranking.ONE`. All its entity vectors are kept in memory.
     """
@@ -97,7 +97,8 @@ def score_blocks(
             grid = to_grid(model.encode_entities(np.arange(kg.num_entities, dtype=np.int32)), device)  # (E, d)
             for task in tasks:
                 queries = _encode_questions(model, task)
-                for rows in _row_blocks(task, block):
+                for start in range(0, len(task), block):
+                    rows = np.arange(start, min(start + block, len(task)))
                     yield task, rows, to_grid(queries[rows], device) @ grid.T
         else:
             for task in tasks:
@@ -186,12 +187,12 @@ def _rank_by_scores(
     with progress_bar(progress) as bar:
         bar_task = bar.add_task("ranking", total=sum(map(len, tasks.values())))
 
-        def blocks(task: RankingTask) -> Iterator[tuple[slice, Tensor]]:
+        def blocks(task: RankingTask) -> Iterator[tuple[Int64, Tensor]]:
             for rows, scores in _score_blocks(model, kg, task, block):
                 if len(candidates) < kg.num_entities:
                     scores = scores[:, torch.from_numpy(candidates.astype(np.int64)).to(scores.device)]
                 yield rows, scores
-                bar.advance(bar_task, rows.stop - rows.start)
+                bar.advance(bar_task, len(rows))
 
         ranks = {
             direction: rank_scores(blocks(task), task.answers, task.known, len(candidates))
@@ -202,13 +203,17 @@ def _rank_by_scores(
 
 def _score_blocks(
     model: Scorer | ScoreFunctions, kg: KnowledgeGraph, task: RankingTask, block: int
-) -> Iterator[tuple[slice, Tensor]]:
-    """A model's own scores of all entities, checked.  # (q, E)"""
-    for rows in _row_blocks(task, block):
+) -> Iterator[tuple[Int64, Tensor]]:
+    """A model's own scores of all entities, checked; a question that several triples ask is scored once.  # (q, E)"""
+    distinct, place = np.unique(np.stack([task.entities, task.relations], 1), axis=0, return_inverse=True)
+    order = np.argsort(place, kind="stable")  # rows by their question
+    first = np.searchsorted(place[order], np.arange(len(distinct) + 1))
+    for start in range(0, len(distinct), block):
+        entities, relations = np.ascontiguousarray(distinct[start : start + block].T)
         with torch.no_grad():
-            name, scores = _ask(model, kg, task.entities[rows], task.relations[rows])
+            name, scores = _ask(model, kg, entities, relations)
         scores = _as_tensor(scores, name)
-        shape = rows.stop - rows.start, kg.num_entities
+        shape = len(entities), kg.num_entities
         if tuple(scores.shape) != shape:
             raise SatkgcError(
                 f"{name} gave scores of shape {tuple(scores.shape)}",
@@ -216,10 +221,12 @@ def _score_blocks(
             )
         bad = scores.isnan().any(1).nonzero()
         if len(bad):
-            entity, relation = task.entities[rows][int(bad[0])], task.relations[rows][int(bad[0])] % kg.num_relations
+            entity, relation = entities[int(bad[0])], relations[int(bad[0])] % kg.num_relations
             question = f"({kg.entities.id(entity)}, {kg.relations.id(relation)})"
             raise SatkgcError(f"{name} gave NaN, first for {question}", remedy="a model that gives NaN has no ranks")
-        yield rows, scores
+        rows = order[first[start] : first[start + len(entities)]]
+        for some in np.split(rows, range(block, len(rows), block)):
+            yield some, scores[torch.from_numpy(place[some] - start).to(scores.device)]
 
 
 def _ask(model: Scorer | ScoreFunctions, kg: KnowledgeGraph, entities: Int32, relations: Int32) -> tuple[str, Any]:
@@ -242,10 +249,6 @@ def _as_tensor(scores: Any, name: str) -> Tensor:
     elif not scores.is_complex():
         return scores if scores.is_floating_point() else scores.long()
     raise SatkgcError(f"{name} gave {scores.dtype}", remedy="give an array or a tensor of real numbers")
-
-
-def _row_blocks(task: RankingTask, block: int) -> Iterator[slice]:
-    return (slice(start, min(start + block, len(task))) for start in range(0, len(task), block))
 
 
 def _has_vectors(model: object) -> TypeGuard[VectorModel]:

@@ -35,7 +35,7 @@ class Slices:
         """Whether slice i holds entities[i].  # (Q,)"""
         return _contain(self.values, self.starts, self.stops, entities)
 
-    def tile(self, rows: slice, columns: slice) -> tuple[Int64, Int64]:
+    def tile(self, rows: slice | Int64, columns: slice) -> tuple[Int64, Int64]:
         """The members within a tile of queries × entities, as local row and column numbers."""
         starts, stops = self.starts[rows], self.stops[rows]
         return _tile(self.values, starts, stops, columns.start, columns.stop)

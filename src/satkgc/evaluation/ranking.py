@@ -115,7 +115,9 @@ def rank_queries(
     return _ranks(counts.cpu().numpy(), answers, known, len(entities))
 
 
-def rank_scores(blocks: Iterable[tuple[slice, Tensor]], answers: Int32, known: Slices, num_candidates: int) -> Ranks:
+def rank_scores(
+    blocks: Iterable[tuple[slice | Int64, Tensor]], answers: Int32, known: Slices, num_candidates: int
+) -> Ranks:
     """Rank answers[i] by scores of any scale among all candidates but the other known answers of question i.
 
     The blocks are the scores of a few questions after another, each with their rows.  # (q, candidates)
@@ -131,7 +133,7 @@ def find_rivals(
     scores: Tensor,
     answers: Int32,
     known: Slices,
-    rows: slice,
+    rows: slice | Int64,
     columns: slice | None = None,
     target: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
