@@ -145,7 +145,7 @@ def make_plan(row: Row, results: Path, backbone: str | None = None) -> Plan:
     steps = config.total_steps(triples)
     known = load_results(results)
     measured = known.get(row.name)
-    if measured is None and row.backbone != NO_TEXT:  # models without text differ too much in the cost of a step
+    if measured is None and row.backbone != NO_TEXT and not config.experts:  # other steps differ too much in cost
         alike = (r for r in known.values() if (r.dataset, r.backbone) == (row.dataset, row.backbone))
         measured = next(alike, None)
     return Plan(
