@@ -14,17 +14,6 @@ from satkgc.sampling import SamplingConfig, make_sampler
 from satkgc.text import TextConfig
 
 
-def graph_of_triples(train: np.ndarray, entities: int, relations: int, **splits: np.ndarray) -> KnowledgeGraph:
-    """A graph of bare ids."""
-
-    def vocabulary(kind: str, size: int) -> Vocabulary:
-        ids = [f"{kind}{i}" for i in range(size)]
-        return Vocabulary.build(kind, ids, ids, [""] * size)
-
-    parts = vocabulary("entity", entities), vocabulary("relation", relations)
-    return KnowledgeGraph.from_arrays("made", *parts, train, **splits)
-
-
 def small_graph(seed: int = 0, entities: int = 40, triples: int = 160) -> KnowledgeGraph:
     """Entities of five kinds, which their names tell; a relation leads from one kind to the next but so many."""
     rng = np.random.default_rng(seed)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from graphs import graph_of
 from satkgc.models import PathConfig, PathModel
 from satkgc.models.paths.cpu_layers import FEATURES
-from tasks import graph_of_triples
 
 
 def random_triples(seed, nodes, relations, count):
@@ -32,7 +32,7 @@ def both(case, weighted, layers=None):
     """Scores and gradients of the compiled layers, and of the plain ones."""
     triples, entities, relations, questions, dim, default, edges = CASES[case]
     torch.manual_seed(0)
-    kg = graph_of_triples(triples, entities, relations)
+    kg = graph_of(triples, entities, relations)
     model = PathModel(kg, PathConfig(dim=dim, layers=layers or default))
     for layer in model.layers:  # not the ones and zeros that they begin with
         torch.nn.init.normal_(layer.norm.weight)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from graphs import graph_of
 from satkgc.models import Fact, NewEntityText, PathConfig, PathModel, Questions, StepContext
 from satkgc.sampling import SamplingConfig, make_sampler
-from tasks import graph_of_triples
 
 
 def grandparents(families, start=0):
@@ -22,7 +22,7 @@ def trained():
     """A model that has learnt on thirty families that 1 is 0 after 0; ten more, of which the last fact is missing."""
     known, asked = grandparents(30), grandparents(10, 90)
     inference, test = asked[asked[:, 1] == 0], asked[asked[:, 1] == 1]
-    kg = graph_of_triples(known, 120, 2, inference=inference, test=test)
+    kg = graph_of(known, 120, 2, inference=inference, test=test)
     torch.manual_seed(0)
     model = PathModel(kg, PathConfig(dim=16, layers=3))
     sampler = make_sampler(kg, SamplingConfig(sampler="random", batch_size=32), 0, model.needs)
@@ -74,7 +74,7 @@ def test_a_neighbourhood_that_holds_all_that_can_be_reached_scores_it_as_the_who
 def test_edges_asked_about_are_never_in_the_graph_of_their_step(exclude):
     random = np.random.default_rng(0)
     train = np.unique(random.integers(0, [8, 3, 8], (60, 3)), axis=0)
-    model = PathModel(graph_of_triples(train, 8, 3), PathConfig(dim=4, layers=2, exclude=exclude))
+    model = PathModel(graph_of(train, 8, 3), PathConfig(dim=4, layers=2, exclude=exclude))
     sampler = make_sampler(model.kg, SamplingConfig(sampler="random", batch_size=8), 0, model.needs)
     for step in range(5):
         batch = sampler.draw(step)
@@ -90,10 +90,10 @@ def test_edges_asked_about_are_never_in_the_graph_of_their_step(exclude):
 
 def test_degrees_do_not_tell_which_edges_were_left_out():
     train = np.array([(0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 0)])
-    model = PathModel(graph_of_triples(train, 4, 1), PathConfig(dim=4, layers=2))
+    model = PathModel(graph_of(train, 4, 1), PathConfig(dim=4, layers=2))
     whole = model.training_graph
     without = whole.without(torch.tensor([0, 1]))
-    smaller = PathModel(graph_of_triples(train[1:], 4, 1), PathConfig(dim=4, layers=2)).training_graph
+    smaller = PathModel(graph_of(train[1:], 4, 1), PathConfig(dim=4, layers=2)).training_graph
     removed = set(whole.target[:2].tolist()) | set(whole.source[:2].tolist())
     assert removed
     assert torch.equal(without.count, 1 + torch.bincount(without.target[without.keep].long(), minlength=4))
@@ -103,7 +103,7 @@ def test_degrees_do_not_tell_which_edges_were_left_out():
 
 def test_other_known_answers_are_not_counted_as_wrong():
     train = np.array([(0, 0, 1), (0, 0, 2), (3, 0, 1), (3, 0, 4)])
-    model = PathModel(graph_of_triples(train, 5, 1), PathConfig(dim=4, layers=2))
+    model = PathModel(graph_of(train, 5, 1), PathConfig(dim=4, layers=2))
     sampler = make_sampler(model.kg, SamplingConfig(sampler="random", batch_size=8), 0, model.needs)
     batch = model.collate(sampler.draw(0))
     pairs = set(zip(batch.rows.tolist(), batch.columns.tolist(), strict=True))
