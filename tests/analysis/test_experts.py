@@ -55,12 +55,12 @@ def test_each_alone_and_all_together_are_as_evaluated(run, charts):
     assert "complex" not in charts["Weight"]["paths"]
 
 
-def test_a_pair_is_a_mixture_fitted_without_the_third(run, charts):
+@pytest.mark.parametrize("names", [("complex", "paths"), ("complex", "second"), ("paths", "second")])
+def test_a_pair_is_a_mixture_fitted_without_the_third(names, run, charts):
     """Over all relations: none has validation triples enough for weights of its own here."""
     model = run.model("cpu")
     fusion = json.loads((run.folder / "model" / "fusion.json").read_text())
     assert fusion["fit"]["strength"] is None
-    names = ("complex", "paths")
     places = [model.names.index(name) for name in names]
     pair = FusedModel(KG, model.config, {name: model.expert(name) for name in names})
     even = Mixture.even(names, KG.num_relations)
@@ -68,8 +68,8 @@ def test_a_pair_is_a_mixture_fitted_without_the_third(run, charts):
     general = fit_general(collect(pair, KG.valid)).round(4)
     weights = np.tile(general, (2 * KG.num_relations, 1))
     pair.mixture = Mixture(names, model.mixture.scales[places], general, weights)
-    assert [charts["Weight"][name]["complex + paths"] for name in names] == pytest.approx(general, abs=2e-4)
-    same_as(evaluate(pair, KG, "test"), charts, "complex + paths")
+    assert [charts["Weight"][name][" + ".join(names)] for name in names] == pytest.approx(general, abs=2e-4)
+    same_as(evaluate(pair, KG, "test"), charts, " + ".join(names))
 
 
 def test_as_a_command(run, tmp_path):

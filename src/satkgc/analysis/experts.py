@@ -31,7 +31,7 @@ MEASURES: dict[str, Callable[[Float64], Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Combination:
     """Some of the experts, and the weights that they have without the others."""
 
     name: str
@@ -63,7 +63,7 @@ def chart_experts(runs: Runs, options: Options) -> list[Chart]:
     return charts
 
 
-def _parts(run: RunFolder, model: FusedModel, options: Options) -> list[Part]:
+def _parts(run: RunFolder, model: FusedModel, options: Options) -> list[Combination]:
     """Each alone, pairs, and all, with their weights."""
     count, general = len(model.names), model.mixture.general
     pairs = [list(pair) for pair in combinations(range(count), 2)] if count > 2 else []
@@ -72,17 +72,20 @@ def _parts(run: RunFolder, model: FusedModel, options: Options) -> list[Part]:
     held_back = model.config.held_back
     fitted = fit_parts(model, pairs, fit["strength"], held_back, options.progress) if pairs else []
     one = np.ones((2 * run.kg.num_relations, 1))
-    parts = [Part(name, [i], one, one[0]) for i, name in enumerate(model.names)]
+    parts = [Combination(name, [i], one, one[0]) for i, name in enumerate(model.names)]
     parts += [
-        Part(" + ".join(model.names[i] for i in pair), pair, *own) for pair, own in zip(pairs, fitted, strict=True)
+        Combination(" + ".join(model.names[i] for i in pair), pair, *own)
+        for pair, own in zip(pairs, fitted, strict=True)
     ]
     return [
         *parts,
-        Part("all" if count > 2 else " + ".join(model.names), list(range(count)), model.mixture.weights, general),
+        Combination(
+            "all" if count > 2 else " + ".join(model.names), list(range(count)), model.mixture.weights, general
+        ),
     ]
 
 
-def _ranks(run: RunFolder, model: FusedModel, parts: Sequence[Part], options: Options) -> tuple[Float64, Int32]:
+def _ranks(run: RunFolder, model: FusedModel, parts: Sequence[Combination], options: Options) -> tuple[Float64, Int32]:
     """Filtered ranks by every part, and the category of each triple.  # (parts, 2, T), (T,)"""
     kg, config = run.kg, run.config.evaluation
     triples = split_triples(kg, options.split)
@@ -106,7 +109,7 @@ def _ranks(run: RunFolder, model: FusedModel, parts: Sequence[Part], options: Op
     return ranks, relation_categories(kg)[triples[:, 1]]
 
 
-def _scores(shares: Tensor, part: Part, relations: Int32) -> Tensor:
+def _scores(shares: Tensor, part: Combination, relations: Int32) -> Tensor:
     """Of one expert its own, so that all entities tie where it has nothing to say.  # (n, q, E) → (q, E)"""
     if len(shares) == 1:
         return shares[0]
@@ -126,7 +129,7 @@ def _blocks(task: RankingTask, size: int) -> Iterator[tuple[Questions, Int64, In
         yield Questions(entities, relations), rows, place[rows] - start
 
 
-def _weights(model: FusedModel, parts: Sequence[Part]) -> dict[str, Any]:
+def _weights(model: FusedModel, parts: Sequence[Combination]) -> dict[str, Any]:
     """Of each expert in each part, over all relations; NaN where it is not in it."""
     weights = np.full((len(model.names), len(parts)), np.nan)
     for column, part in enumerate(parts):
