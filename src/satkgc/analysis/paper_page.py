@@ -9,7 +9,7 @@ from satkgc.analysis import paper_analyses as found
 from satkgc.analysis.experiments import table_rows
 from satkgc.analysis.markdown import paper_figures, table_head, table_line
 from satkgc.analysis.paper_analyses import Analyses
-from satkgc.analysis.paper_claims import Results, claims, systems_table
+from satkgc.analysis.paper_claims import OURS, Results, claims, systems_table
 from satkgc.kg import find_entry
 
 BOTH = ("WN18RR", "FB15k-237")
@@ -224,7 +224,7 @@ def _categories(results: Results) -> Iterator[str]:
     for dataset in BOTH:
         runs = {}
         for row in table_rows():
-            known = row.dataset == dataset and row.group == "main" and row.paper in ("SATKGC", "SimKGC")
+            known = (row.dataset, row.group) == (dataset, "main") and row.recipe not in OURS and row.paper
             if known and row.name in results and not row.name.endswith("seed1"):
                 runs[row.label] = results[row.name].breakdown.get("category", {})
         if not runs:
