@@ -1,11 +1,13 @@
 // The page: reads the question from the form and the address, asks the service, hands the answers to the panels.
 import { Answers } from "./answers.js";
-import { get, post, reference, untilReady } from "./api.js";
+import { about } from "./about.js";
+import { get, post, reference } from "./api.js";
 import { Collection, download, tsv } from "./collection.js";
 import { called, Combobox } from "./combobox.js";
 import { byId, el, readable } from "./dom.js";
 import { Panel } from "./evidence.js";
 import { Facts } from "./facts.js";
+import { openPage, say as status } from "./shell.js";
 
 const ALL = ""; // the value of "all relations"
 const MOST = 50; // suggestions
@@ -28,11 +30,6 @@ let collection = null;
 
 const asked = () => new FormData(form).get("asked");
 const flat = ({ triple, answer: { score, probability, known } }) => ({ ...triple, score, probability, known });
-
-function status(text, kind = "") {
-  byId("status").className = `status ${kind}`;
-  byId("status").replaceChildren(...(Array.isArray(text) ? text : [text]));
-}
 
 // What lies under the evidence takes no focus.
 function cover() {
@@ -88,7 +85,7 @@ async function ask(scroll = true) {
     status(`Asking about ${readable(entity.name)}`, "waiting");
     meaning([]);
     answers.wait();
-    byId("examples").hidden = true;
+    byId("examples").hidden = byId("about").hidden = true;
     const rows = await (other ? relationsBetween(entity, other, pending.signal) : complete(entity, pending.signal));
     answers.show(rows, !other && byId("relation").value === ALL);
     status(summary(rows, entity, other));
@@ -207,6 +204,7 @@ function begin() {
   byId("new-name").value = byId("new-description").value = "";
   describe(false);
   byId("examples").hidden = byId("examples").childElementCount === 0;
+  byId("about").hidden = byId("about").childElementCount === 0;
   close();
   empty("Type an entity to begin.");
 }
@@ -244,16 +242,6 @@ function describeRelation() {
   byId("relation-text").textContent = chosen ? `${chosen.triples.toLocaleString("en")} statements` : "those that similar entities have";
 }
 
-function theme() {
-  const root = document.documentElement;
-  root.dataset.theme = localStorage.getItem("satkgc.theme") ?? "";
-  byId("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("satkgc.theme", root.dataset.theme);
-  });
-}
-
 function wire() {
   form.addEventListener("submit", (event) => (event.preventDefault(), ask()));
   for (const radio of form.elements.asked) radio.addEventListener("change", () => (turn(), ask()));
@@ -274,6 +262,7 @@ function wire() {
       document.querySelector(".answer")?.focus();
     }
     if (event.key === "Escape" && !typing && !byId("detail").hidden) close(true);
+    if (!typing && !event.defaultPrevented) answers.key(event);
   });
   document.querySelector(".skip").addEventListener("click", (event) => (event.preventDefault(), byId("answers").focus()));
   byId("download-answers").addEventListener("click", () => download(state.graph, "answers", "tsv", tsv(answers.rows.map(flat))));
@@ -282,16 +271,12 @@ function wire() {
 }
 
 async function start() {
-  theme();
   turn();
-  await untilReady(({ status: now }) => status({ loading: "The model is loading", failed: "The model could not be loaded." }[now]
-    ?? "The service does not answer.", now === "loading" ? "waiting" : "error"));
-  const [info, { relations }] = await Promise.all([get("info"), get("relations")]);
+  const info = await openPage();
+  const { relations } = await get("relations");
   Object.assign(state, { relations, graph: info.graph });
   byId("links").hidden = sessionStorage.getItem("satkgc.token") !== null; // a link cannot send it
-  const count = (n, what) => `${n.toLocaleString("en")} ${what}`;
-  byId("run").textContent = [info.graph, count(info.entities, "entities"), count(info.relations, "relations"),
-    count(info.triples, "statements")].join(" · ");
+  about(byId("about"), info, relations);
   byId("relation").replaceChildren(el("option", { value: ALL }, "all relations"),
     ...relations.map((r) => el("option", { value: r.id }, readable(r.name))));
   byId("relation").value = relations[0]?.id ?? ALL;
