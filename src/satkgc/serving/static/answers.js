@@ -1,6 +1,14 @@
 // The ranked answers: a bar for each, known ones marked, a plus to accept the others.
 import { byId, el, percent, readable } from "./dom.js";
 
+const OBJECTIONS = { mirrored: "said already", implied: "said already", cyclic: "cycle", second_value: "second value", wrong_type: "wrong type" };
+
+// Why the graph's own logic speaks against an answer, or has it already.
+const objection = ({ kind, reason }) =>
+  el("span", { class: `mark-known${OBJECTIONS[kind] === "said already" ? "" : " mark-against"}`, title: reason }, OBJECTIONS[kind] ?? readable(kind));
+
+export const contradicts = ({ objection: against }) => Boolean(against) && !["mirrored", "implied"].includes(against.kind);
+
 export class Answers {
   // rows: {triple, answer, asked}; on.open(row) shows evidence, on.accept(row) collects, accepted(row) says whether it is.
   constructor(list, on) {
@@ -50,7 +58,8 @@ export class Answers {
         el("span", { class: "who" },
           withRelation && el("span", { class: "tag" }, readable(row.triple.relation.name)),
           el("span", { class: "name" }, readable(answer.name)),
-          answer.known && el("span", { class: "mark-known" }, "known")),
+          answer.known && el("span", { class: "mark-known" }, "known"),
+          answer.objection && objection(answer.objection)),
         el("span", { class: "value number" },
           answer.probability == null ? answer.score.toFixed(3) : percent(answer.probability)),
         el("span", { class: "text" }, answer.description || answer.id),

@@ -26,6 +26,8 @@ function head(detail) {
     el("h1", {}, readable(detail.name)),
     detail.description && el("p", { class: "lede" }, detail.description),
     el("p", { class: "muted id" }, address(detail.id)),
+    detail.types.length > 0 && el("p", { class: "types" }, "is a ", ...detail.types.map((type) =>
+      el("a", { class: "chip", href: entityPage(type.id), title: `${type.entities.toLocaleString("en")} such entities` }, readable(type.name)))),
     el("p", { class: "entity-links" },
       el("a", { class: "chip", href: question("tail") }, "Ask what follows it"),
       el("a", { class: "chip", href: question("head") }, "Ask what leads to it")));

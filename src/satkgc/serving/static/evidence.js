@@ -47,7 +47,7 @@ export class Panel {
       body.replaceChildren(
         draw(triple, details, evidence.path, answer.known, width, this.onPick, evidence.strong_paths),
         legend(answer.known, evidence.strong_paths.length > 0),
-        ...experts(evidence), ...strongPaths(evidence), similar(evidence, triple), path(evidence), texts(evidence));
+        ...against(evidence), ...experts(evidence), ...strongPaths(evidence), similar(evidence, triple), path(evidence), texts(evidence));
     } catch (error) {
       if (error.name === "AbortError") return;
       body.replaceChildren(el("p", { class: "status error" }, error.message));
@@ -68,6 +68,13 @@ function legend(known, strong) {
     sample(known ? "asked held" : "asked", known ? "this statement" : "this statement (dashed: not in the graph)"),
     sample("path", "the shortest path"), strong && sample("", "the paths that count (wider: more)", true),
     sample("", "what else the graph holds"));
+}
+
+// What the graph's own logic says against the statement, or why it is nothing new.
+function against({ objection }) {
+  if (!objection) return [];
+  const title = ["mirrored", "implied"].includes(objection.kind) ? "The graph says so already" : "The graph speaks against it";
+  return [part(title, objection.reason)];
 }
 
 // Of a fused model: how much of the answer is whose doing. A bar to the left is an expert that speaks against it.
