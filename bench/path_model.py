@@ -22,9 +22,7 @@ from torch.utils.checkpoint import checkpoint
 from satkgc import KnowledgeGraph
 from satkgc.kg import Vocabulary
 from satkgc.models import PathConfig, PathModel, Questions
-from satkgc.models.paths.aggregate import aggregate, aggregate_plain
 from satkgc.models.paths.neighbourhood import neighbourhood
-from satkgc.models.paths.update import update, update_plain
 from satkgc.sampling import SamplingConfig, make_sampler
 from synthetic import triples
 
@@ -49,8 +47,7 @@ def path_step(options: argparse.Namespace) -> dict[str, Any]:
     if device.type == "cuda":
         copied = _copy_rate()
         figures |= {"copy_tb_per_s": copied, "share_of_copy_rate": gathered / fused / 1e9 / copied}
-    for layer in model.layers:
-        layer.gather, layer.update_states = aggregate_plain, update_plain
+    model.plain = True
     try:
         unfused, peak = _time_steps(model, batches[:4])
         how = "gather and scatter_reduce"
@@ -61,8 +58,6 @@ def path_step(options: argparse.Namespace) -> dict[str, Any]:
         unfused, peak = _time_steps(model, batches[:4])
         how = "gather and scatter_reduce, layers computed again in the backward pass"
     figures |= {"unfused": how, "unfused_ms": unfused, "unfused_peak_memory_gib": peak, "ratio": unfused / fused}
-    for layer in model.layers:
-        layer.gather, layer.update_states = aggregate, update
     return figures
 
 

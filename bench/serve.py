@@ -1,6 +1,9 @@
-"""Load on the service from another process: answers a second, latency, errors, memory; with and without micro-batching.
+"""Load on the service from another process: answers a second, latency, errors, memory, by the number of clients.
 
-python bench/serve.py runs/demo --json          # needs wrk, from Debian: apt install wrk
+    python bench/serve.py runs/demo --json          # needs wrk, from Debian: apt install wrk
+
+Beside the service as it is: without micro-batching, and with answers that wait to fill a packet (without TCP_NODELAY).
+The rounds alternate between the three, so that what else the machine does meets all of them.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -24,41 +29,66 @@ from satkgc.kg import KnowledgeGraph
 LUA = Path(__file__).with_name("serve.lua")
 
 
+# The service with connections as the system makes them, as it was before it set TCP_NODELAY.
+DELAYED = """
+import socket, sys
+real = socket.socket.setsockopt
+socket.socket.setsockopt = lambda self, *args: None if args[1] == socket.TCP_NODELAY else real(self, *args)
+from satkgc.cli import main
+main()
+"""
+VARIANTS = {
+    "as_it_is": (["-m", "satkgc"], []),
+    "one_by_one": (["-m", "satkgc"], ["--no-batching"]),
+    "delayed": (["-c", DELAYED], []),
+}
+
+
 def main() -> None:
-    """Measure the service as it is and without micro-batching, print both and their ratio."""
+    """Measure all variants at every number of clients, print them and their ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a run folder")
-    parser.add_argument("--seconds", type=int, default=60, help="of load on the service as it is [60]")
-    parser.add_argument("--baseline-seconds", type=int, default=20, help="of load without micro-batching [20]")
-    parser.add_argument("--connections", type=int, default=16, help="concurrent clients [16]")
+    parser.add_argument("--seconds", type=int, default=20, help="of load in each round [20]")
+    parser.add_argument("--connections", type=int, nargs="+", default=[8, 32, 128, 512], help="clients [8 32 128 512]")
     parser.add_argument("--device", default="auto", help="where the model runs: auto, cpu, cuda, cuda:1 [auto]")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("bench/serve.py needs wrk: apt install wrk")
-    with tempfile.TemporaryDirectory() as folder:
+    rounds: dict[int, dict[str, dict[str, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as services:
         bodies = Path(folder) / "bodies.jsonl"
         questions = write_questions(args.run, bodies)
-        options = ["--device", args.device]
-        batched = measure(args.run, bodies, args.seconds, args.connections, *options)
-        single = measure(args.run, bodies, args.baseline_seconds, args.connections, *options, "--no-batching")
+        started = {
+            name: services.enter_context(service(python, args.run, ["--device", args.device, *options]))
+            for name, (python, options) in VARIANTS.items()
+        }
+        for url, _ in started.values():
+            load(url, bodies, 15, 16)  # the first batches of each size allocate and choose kernels
+        for connections in args.connections:
+            rounds[connections] = {
+                name: measure(url, process, bodies, args.seconds, connections)
+                for name, (url, process) in started.items()
+            }
+    for row in rounds.values():
+        for name in ("one_by_one", "delayed"):
+            ratio = row["as_it_is"]["answers_per_second"] / row[name]["answers_per_second"]
+            row[name]["as_it_is_answers_times_as_many"] = round(ratio, 2)
     result = {
         "bench": "serve",
         "run": args.run.name,
         "device": args.device,
         "cores": len(os.sched_getaffinity(0)),
-        "connections": args.connections,
+        "seconds_each": args.seconds,
         "distinct_questions": questions,
-        "batched": batched,
-        "one_by_one": single,
-        "ratio": round(batched["answers_per_second"] / single["answers_per_second"], 2),
+        "clients": rounds,
     }
     if args.json:
         print(json.dumps(result, indent=2))
         return
-    for name in ("batched", "one_by_one"):
-        print(f"{name:>10}: " + ", ".join(f"{key} {value}" for key, value in result[name].items()))
-    print(f"micro-batching answers {result['ratio']} times as many questions as one by one")
+    for connections, row in rounds.items():
+        for name, figures in row.items():
+            print(f"{connections:>4} clients, {name:>10}: " + ", ".join(f"{k} {v}" for k, v in figures.items()))
 
 
 def write_questions(run: Path, bodies: Path, count: int = 50_000) -> int:
@@ -75,9 +105,10 @@ def write_questions(run: Path, bodies: Path, count: int = 50_000) -> int:
     return len(chosen)
 
 
-def measure(run: Path, bodies: Path, seconds: int, connections: int, *options: str) -> dict[str, float]:
-    """Start the service in its own process, warm it up, and put it under load."""
-    command = [sys.executable, "-m", "satkgc", "serve", str(run), "--port", "0", *options]
+@contextmanager
+def service(python: list[str], run: Path, options: list[str]) -> Iterator[tuple[str, int]]:
+    """The service in its own process until the end of the block: its address and process."""
+    command = [sys.executable, *python, "serve", str(run), "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -85,13 +116,17 @@ def measure(run: Path, bodies: Path, seconds: int, connections: int, *options: s
             assert address is not None, "the service did not start"
             url = address.group().rstrip("/")
             wait_until_ready(url, server)
-            load(url, bodies, 20, connections)  # the first batches of each size allocate and choose kernels
-            before = resident_mib(server.pid)
-            counts = load(url, bodies, seconds, connections)
-            after = resident_mib(server.pid)
+            yield url, server.pid
         finally:
             server.terminate()
             server.wait(60)
+
+
+def measure(url: str, process: int, bodies: Path, seconds: int, connections: int) -> dict[str, float]:
+    """Put a service that runs under load."""
+    before = resident_mib(process)
+    counts = load(url, bodies, seconds, connections)
+    after = resident_mib(process)
     return {
         "answers_per_second": round(counts["requests"] / counts["seconds"], 1),
         "p50_ms": counts["p50_ms"],
@@ -106,7 +141,7 @@ def measure(run: Path, bodies: Path, seconds: int, connections: int, *options: s
 
 def load(url: str, bodies: Path, seconds: int, connections: int) -> dict[str, float]:
     """One run of wrk with one thread; what its script printed last."""
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s", "-s", LUA, url, "--", bodies]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", LUA, url, "--", bodies]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 

@@ -6,6 +6,7 @@ atheris is not among the development packages, as it is made for few platforms. 
     .venv/bin/python scripts/fuzz_readers.py csv --seconds 300          # one of the forms below
     .venv/bin/python scripts/fuzz_readers.py all --seconds 3600         # the time divided among all of them
     .venv/bin/python scripts/fuzz_readers.py csv --replay finding.bin   # what does this input do?
+    .venv/bin/python scripts/fuzz_readers.py all --mutations 5000       # without atheris: seeded mutations of the seeds
 
 Inputs are kept in .fuzz/FORM and grow from run to run; findings are written to .fuzz/findings and the run goes on
 with the next form. Each form's executions and result are printed as a line. A finding that is mended becomes a test
@@ -18,18 +19,23 @@ import argparse
 import gzip
 import importlib
 import io
+import json
 import logging
 import os
 import pkgutil
+import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import traceback
 import zipfile
 from pathlib import Path
+from typing import Any
 
 ROOM = Path(__file__).parents[1] / ".fuzz"
 MEMORY_MB = 2_048
@@ -53,6 +59,54 @@ XML = b"""<?xml version="1.0"?><!DOCTYPE rdf:RDF [<!ENTITY e "http://e/">]>
 """
 JSON = b"""{"@context": {"@vocab": "http://v/", "knows": {"@type": "@id"}}, "@graph": [
 {"@id": "http://e/a", "knows": ["http://e/b", {"@id": "_:c", "name": "x"}], "list": {"@list": [1, "2"]}}]}
+"""
+OFN = b"""Prefix(:=<http://e/>) Prefix(rdfs:=<http://www.w3.org/2000/01/rdf-schema#>)
+Ontology(<http://e/o> Declaration(Class(:A)) Declaration(ObjectProperty(:p)) AnnotationAssertion(rdfs:label :A "Ann"@en)
+SubClassOf(:A ObjectSomeValuesFrom(:p ObjectUnionOf(:B :C))) EquivalentClasses(:B :C) ObjectPropertyAssertion(:p :x :y))
+"""
+OMN = b"""Prefix: : <http://e/>
+Prefix: rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+Ontology: <http://e/o>
+ObjectProperty: :p
+Class: :A
+    Annotations: rdfs:label "Ann"@en
+    SubClassOf: :p some (:B or :C), :B
+Class: :B
+Class: :C
+Individual: :x
+    Types: :A
+    Facts: :p :x
+"""
+OWX = b"""<?xml version="1.0"?>
+<Ontology xmlns="http://www.w3.org/2002/07/owl#" xml:base="http://e/o" ontologyIRI="http://e/o">
+<Prefix name="" IRI="http://e/"/><Declaration><Class IRI="#A"/></Declaration>
+<SubClassOf><Class IRI="#A"/><ObjectSomeValuesFrom><ObjectProperty IRI="#p"/><Class IRI="#B"/></ObjectSomeValuesFrom>
+</SubClassOf><ClassAssertion><Class IRI="#A"/><NamedIndividual IRI="#x"/></ClassAssertion></Ontology>
+"""
+OBO = b"""format-version: 1.2
+ontology: o
+
+[Term]
+id: E:1
+name: one
+def: "the first" [x:1]
+is_a: E:2 ! two
+relationship: part_of E:3 ! three
+
+[Term]
+id: E:2
+name: two
+
+[Term]
+id: E:3
+name: three
+intersection_of: E:2
+intersection_of: part_of E:1
+
+[Typedef]
+id: part_of
+name: part of
+is_transitive: true
 """
 CSV = b'head,relation,tail,split\na,r,"b, or\nc",train\nb,r,"say ""x""",test\nc,r,a,train\nc,r,a,train\n'
 FILES = {
@@ -85,7 +139,7 @@ def seeds(form: str) -> list[bytes]:
                 inputs.append(sink.getvalue())
         return inputs
     texts = {"csv": CSV, "tsv": FILES["train.tsv"], "nt": NT, "nq": NT, "ttl": TTL, "rdf": XML, "jsonld": JSON}
-    texts["trig"] = b"{ " + NT + b"}"
+    texts |= {"trig": b"{ " + NT + b"}", "ofn": OFN, "omn": OMN, "owx": OWX, "obo": OBO, "owl": OWX}
     if form.endswith(".gz"):
         return [gzip.compress(seed) for seed in seeds(form[:-3])]
     return [texts[form]]
@@ -107,6 +161,7 @@ def _archives() -> list[bytes]:
 
 
 FORMS = ("folder", "archive", "csv", "tsv", "csv.gz", "parquet", "nt", "nq", "ttl", "trig", "rdf", "jsonld", "nt.gz")
+FORMS += ("ofn", "omn", "owx", "obo", "owl")
 MAGIC = {b"PK": "zip", b"\x1f\x8b": "tar.gz", b"\xfd7": "tar.xz", b"BZ": "tar.bz2"}
 
 
@@ -132,12 +187,13 @@ def place(form: str, data: bytes, room: Path) -> Path:
     return path
 
 
-def attempt(form: str, data: bytes) -> str:
+def attempt(form: str, data: bytes, rooms: str | None = None) -> str:
     """Read an input as the command line would; say what came of it. Anything but SatkgcError flies."""
     from satkgc.errors import SatkgcError
     from satkgc.kg import ReadOptions, read_graph
 
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as room:
+    rooms = rooms or ("/dev/shm" if Path("/dev/shm").is_dir() else None)
+    with tempfile.TemporaryDirectory(dir=rooms) as room:
         (Path(room) / "listed.csv").write_bytes(b"a,Ann\nb,Bob\nc,Cy\n1,One\n2,Two\n")
         listed = {"unlisted": "add", "textless": "allow", "duplicates": "merge"}
         columns = {"head": "0", "relation": "1", "tail": "2"}
@@ -187,6 +243,103 @@ def fuzz(form: str, seconds: int) -> None:
     atheris.Fuzz()
 
 
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """An input with one to eight pieces flipped, removed, doubled, exchanged or made up."""
+    changed = bytearray(data)
+    for _ in range(min(8, int(rng.paretovariate(1)))):
+        at = rng.randrange(len(changed) + 1)
+        end = min(len(changed), at + int(rng.paretovariate(0.7)))
+        piece, kind = changed[at:end], rng.randrange(7)
+        if kind == 0 and piece:
+            changed[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del changed[at:end]
+        elif kind == 2:
+            changed[at:at] = piece * rng.choice([1, 2, 100])
+        elif kind == 3:
+            changed[at:end] = rng.randbytes(len(piece))
+        elif kind == 4:
+            other = rng.randrange(len(changed) + 1)
+            changed[at:end] = changed[other : other + len(piece)]
+        elif kind == 5:
+            changed[at:at] = rng.choice(
+                [b"\0", b"\xff", b"\n", b'"', b"<", b"(" * 300, b"9" * 30, b"\xef\xbb\xbf", b"\t"]
+            )
+        else:
+            del changed[at:]
+        del changed[BYTES_EACH:]
+    return bytes(changed)
+
+
+def mutate(form: str, count: int, seed: int) -> dict[str, Any]:
+    """Read so many mutated inputs of a form, in a process of its own; what was found, and the peak of its memory."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, json.dumps(_mutate_here(form, count, seed)).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        printed = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    if not printed:
+        return {"inputs": count, "findings": [f"the process ended with status {status}"], "seed": seed}
+    return dict(json.loads(printed))
+
+
+def _mutate_here(form: str, count: int, seed: int) -> dict[str, Any]:
+    logging.disable()
+    rng, start, findings, read = random.Random(f"{seed} {form}"), seeds(form), [], 0
+    rooms = tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    (Path(rooms) / "here").mkdir()
+    tempfile.tempdir = os.environ["TMPDIR"] = os.environ["SATKGC_CACHE"] = rooms
+    os.chdir(Path(rooms) / "here")
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str) and isinstance(arguments[1], str):
+            path = os.path.abspath(arguments[0])
+            ours = path.startswith((rooms, "/dev/", "/proc/")) or "__pycache__" in path  # compiled code
+            if set(arguments[1]) & set("wax+") and not ours:
+                findings.append(f"{path} is written")
+
+    def too_long(*_: object) -> None:
+        raise TimeoutError(f"more than {SECONDS_EACH} s")
+
+    sys.addaudithook(watch)
+    signal.signal(signal.SIGALRM, too_long)
+    for number in range(count):
+        data = mutated(rng.choice(start), rng)
+        signal.alarm(SECONDS_EACH)
+        try:
+            read += attempt(form, data, rooms).startswith("KnowledgeGraph")
+        except BaseException:
+            (ROOM / "findings").mkdir(parents=True, exist_ok=True)
+            (ROOM / "findings" / f"{form}-{seed}-{number}").write_bytes(data)
+            findings.append(f"{form}-{seed}-{number}: {traceback.format_exc()[-300:]}")
+        signal.alarm(0)
+    left = [str(path) for path in Path(rooms).rglob("*") if path.name != "here"]
+    shutil.rmtree(rooms)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return {"inputs": count, "read_as_a_graph": read, "findings": findings, "left_behind": left, "peak_mb": peak}
+
+
+def mutate_all(forms: tuple[str, ...], count: int, seed: int) -> None:
+    """Mutations of every form, and the figures as JSON."""
+    import satkgc.kg.readers.rdf
+    import satkgc.kg.readers.table
+    import satkgc.kg.split  # noqa: F401  (once, before the forks)
+
+    share = -(-count // len(forms))
+    results = {}
+    for form in forms:
+        results[form] = mutate(form, share, seed)
+        print(f"{form}: {results[form]}", file=sys.stderr, flush=True)
+    total = {"seed": seed, "inputs": share * len(forms), "findings": sum(len(r["findings"]) for r in results.values())}
+    total["left_behind"] = sum(len(r.get("left_behind", ())) for r in results.values())
+    total["peak_mb"] = max(r.get("peak_mb", 0) for r in results.values())
+    print(json.dumps(total | {"forms": results}, indent=1))
+
+
 def supervise(forms: tuple[str, ...], seconds: int) -> None:
     """Each form in a process of its own, so that a finding in one does not end the others."""
     for form in forms:
@@ -205,11 +358,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("form", choices=[*FORMS, "all"])
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--mutations", type=int, help="so many inputs, divided among the forms, without atheris")
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations")
     parser.add_argument("--replay", type=Path, help="an input to read once")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.replay:
         print(attempt(given.form, given.replay.read_bytes()))
+    elif given.mutations:
+        mutate_all(FORMS if given.form == "all" else (given.form,), given.mutations, given.seed)
     elif given.here:
         fuzz(given.form, given.seconds)
     else:

@@ -1,8 +1,8 @@
 """Checksums of what is kept: a folder has a manifest of its files' sums, a JSON file its own sum inside.
 
-They are checked whenever a folder is opened. One of more than LARGE bytes is read in full the first time; that it was
-whole is then remembered in the user's cache by size, times and inode of every file, and it is read again once any of
-them has changed. `satkgc verify` always reads everything.
+They are checked whenever a folder is opened. One of more than LARGE bytes is read in full the first time, unless it
+was written here; that it was whole is then remembered in the user's cache by size, times and inode of every file, and
+it is read again once any of them has changed. `satkgc verify` always reads everything.
 """
 
 from __future__ import annotations
@@ -117,12 +117,13 @@ class Stamp:
             return bool(json.loads(self._file.read_text(encoding="utf-8")) == self._state)
         return False
 
-    def write(self) -> None:
-        """Remember that all was well; where that cannot be written, the next opening reads everything again."""
+    def write(self, *, own: bool = False) -> None:
+        """Remember that all was well; where that cannot be written, the next opening reads everything again. A folder
+        of our own, written a moment ago, need not have settled: until it had its name, nobody else knew of it."""
         if self._state is None or self._look() != self._state:
             return
         newest = max(max(times) for times in (state[1:3] for state in self._state.values()))
-        if newest > self.began - SETTLED:
+        if not own and newest > self.began - SETTLED:
             return
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)

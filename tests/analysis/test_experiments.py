@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from graphs import graph_of
 from satkgc.analysis import Row, experiments, find_row, load_results, load_rows, make_plan, reproduce, save_result
 from satkgc.analysis.experiments import MPNET, NO_TEXT, load_groups, table_rows
-from satkgc.analysis.tables import paper_figures
+from satkgc.analysis.markdown import paper_figures
 from satkgc.cli import app
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.kg import find_entry

@@ -9,8 +9,9 @@ import pytest
 from made_up import metrics, result
 
 from satkgc.analysis import save_result
+from satkgc.analysis.markdown import NOT_YET
 from satkgc.analysis.results import Evaluation
-from satkgc.analysis.tables import END, NOT_YET, START, make_tables, readme_block, replace_block, results_page
+from satkgc.analysis.tables import END, START, make_tables, readme_block, replace_block, results_page
 from satkgc.errors import SatkgcError
 
 
@@ -91,11 +92,12 @@ def test_making_the_tables_twice_changes_nothing(tmp_path):
     command = [sys.executable, "-m", "satkgc.analysis.tables", "--root", tmp_path]
     for make in (lambda: subprocess.run(command, check=True), lambda: make_tables(tmp_path)):
         make()
-        pages.append([(tmp_path / name).read_bytes() for name in ("README.md", "docs/results.md")])
+        pages.append([(tmp_path / name).read_bytes() for name in ("README.md", "docs/results.md", "docs/paper.md")])
     assert pages[0] == pages[1]
     assert b"0.380 / 0.370" in pages[0][0]
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == [
         "README.md",
         "fb15k-237-satkgc-adjusted.json",
+        "paper.md",
         "results.md",
     ]

@@ -63,7 +63,7 @@ def test_betweenness_of_a_sample_of_sources_is_that_of_networkx_from_them():
 
 
 def test_occurrences_of_every_sampler_are_counted(runs):
-    triples, entities = chart_occurrences(runs, Options(steps=STEPS))
+    triples, entities, skew = chart_occurrences(runs, Options(steps=STEPS))
     for name, sampler in (("RANDOM", "random"), ("RWR", "rwr"), ("BRWR_P", "brwr_p"), ("BRWR", "brwr")):
         drawn = batches(sampler)
         rows = Counter(row for batch in drawn for row in batch)
@@ -71,6 +71,9 @@ def test_occurrences_of_every_sampler_are_counted(runs):
         for chart, counts, size in ((triples, rows, len(KG.train)), (entities, ends, 70)):
             ordered = sorted(counts.values(), reverse=True) + [0] * (size - len(counts))
             assert chart.to_json()[name] == {group: ordered[int(group) - 1] for group in chart.groups}
+            mean_difference = np.abs(np.subtract.outer(ordered, ordered)).mean()
+            of = "triples" if chart is triples else "entities"
+            assert skew.to_json()[name][of] == pytest.approx(mean_difference / 2 / np.mean(ordered))
         assert triples.groups[0] == "1"
         assert triples.groups[-1] == str(len(KG.train))
 

@@ -11,7 +11,7 @@ QUIET = [
 ]  # fmt: skip
 
 
-def opened(context, url, path: str = "/"):  # type: ignore[no-untyped-def]
+def opened(context, url, path: str = "/", ready: str = "#relation option + option"):  # type: ignore[no-untyped-def]
     page = context.new_page()
     page.set_default_timeout(20_000)
     troubles: list[str] = []
@@ -19,7 +19,7 @@ def opened(context, url, path: str = "/"):  # type: ignore[no-untyped-def]
     page.on("console", lambda message: message.type == "error" and troubles.append(message.text))
     page.on("request", lambda request: request.url.startswith((url, "blob:")) or troubles.append(request.url))
     page.goto(url + path)
-    page.wait_for_function("() => document.querySelector('#relation').options.length > 1")
+    page.locator(ready).first.wait_for(state="attached")
     yield page
     assert troubles == []
     page.close()

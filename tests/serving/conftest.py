@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from little_world import write_run
 from satkgc.completion import Completer
 from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.serving.app import create_app
+from satkgc.serving.settings import ServiceSettings
 
 ENTITIES = [
     ("dog", "dog", "a member of the genus Canis that has been domesticated by man"),
@@ -78,6 +80,27 @@ def completer(run) -> Completer:  # type: ignore[no-untyped-def]
 def url(completer) -> Iterator[str]:  # type: ignore[no-untyped-def]
     """The address of a service over it."""
     with running(create_app(lambda: completer)) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def proposals(completer, tmp_path_factory) -> Path:  # type: ignore[no-untyped-def]
+    """A table of what the run proposes."""
+    file = tmp_path_factory.mktemp("proposals") / "missing.csv"
+    assert completer.propose(file, 120, implied=True, second_answers=True) == 120
+    return file
+
+
+@pytest.fixture
+def own_run(run, tmp_path) -> Path:  # type: ignore[no-untyped-def]
+    """A copy of the run, to decide in."""
+    return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+@pytest.fixture
+def reviewing(own_run, proposals) -> Iterator[str]:  # type: ignore[no-untyped-def]
+    """The address of a service over it that has proposals."""
+    with running(create_app(lambda: Completer.load(own_run), ServiceSettings(proposals=proposals))) as address:
         yield address
 
 

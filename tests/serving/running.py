@@ -17,10 +17,10 @@ CLIENT = httpx.Client(timeout=30)  # one for all: each new one reads the system'
 
 
 @contextmanager
-def running(app: FastAPI, ready: bool = True, drain: int = 5, http: type = Connection) -> Iterator[str]:
+def running(app: FastAPI, ready: bool = True, drain: int = 5, http: type = Connection, port: int = 0) -> Iterator[str]:
     """Serve an application; gives its address, waits until it is ready where asked, and stops it at the end."""
     config = uvicorn.Config(
-        app, "127.0.0.1", 0, log_level="error", timeout_keep_alive=75, timeout_graceful_shutdown=drain, http=http
+        app, "127.0.0.1", port, log_level="error", timeout_keep_alive=75, timeout_graceful_shutdown=drain, http=http
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -189,3 +189,25 @@ def test_probabilities_are_written_so_that_nothing_is_certain(page) -> None:  # 
     program = "async (values) => { const { percent } = await import('/static/dom.js'); return values.map(percent); }"
     shown = page.evaluate(program, values)
     assert shown == ["<0.1 %", "<0.1 %", "1.2 %", "9.9 %", "50 %", "99 %", "99.9 %", ">99.9 %"]
+
+
+def test_keys_work_after_a_click(page) -> None:  # type: ignore[no-untyped-def]
+    pick(page, "dog")
+    page.locator(".answer").first.click()
+    page.locator("svg.drawing").wait_for()
+    rows = page.locator(".answers li").evaluate_all("all => all.map(li => li.className)")
+    for at in range(1, len(rows)):
+        page.keyboard.press("ArrowDown")
+        assert page.locator(".answers li.open .rank").text_content() == str(at + 1)
+        assert page.locator("#detail h2 b").last.text_content() == names(page)[at]
+    page.keyboard.press("ArrowDown")  # there are no more
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("a")
+    assert page.locator(".answers li").nth(len(rows) - 2).locator(".accept").get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Escape")
+    page.locator("button.accept").first.click()  # whose row is then the one that the arrows leave
+    page.keyboard.press("ArrowDown")
+    row = page.evaluate(
+        "[...document.querySelectorAll('.answers li')].findIndex(li => li.contains(document.activeElement))"
+    )
+    assert row == next(i for i, kind in enumerate(rows) if "known" not in kind) + 1

@@ -77,7 +77,7 @@ def _draw_bars(axes: Axes, chart: Chart) -> None:
     for place, (name, values) in enumerate(chart.series.items()):
         bars = axes.bar(places + (place + 0.5) * width - 0.4, values, width, label=name)
         if len(chart.groups) * len(chart.series) <= 12:
-            labels: list[Any] = [f"{value:.3g}" if value == value else "" for value in values]
+            labels: list[Any] = [f"{value:.4g}" if value == value else "" for value in values]
             axes.bar_label(bars, labels, fontsize="x-small")
     many = sum(map(len, chart.groups)) > 70
     axes.set_xticks(places, chart.groups)

@@ -25,7 +25,11 @@ NO_TEXT = "none"  # the backbone of a model that reads no text
 BACKBONE = "model.encoder.backbone"
 SEEDS = (0, 1)
 _FILE = Path(__file__).parent / "rows.toml"
-_HUB = {MPNET: f"sentence-transformers/{MPNET}"}
+_HUB = {
+    MPNET: f"sentence-transformers/{MPNET}",
+    **{name: f"google-bert/{name}" for name in ("bert-base-uncased", "bert-large-uncased")},
+    **{name: f"microsoft/{name}" for name in ("deberta-base", "deberta-large")},
+}
 _OWN_LINES = ("applied", BACKBONE, "training.seed")  # in other lines of a plan
 _POINTS = 100  # of a curve that is kept
 

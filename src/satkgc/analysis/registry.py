@@ -9,6 +9,7 @@ from typing import Any
 
 from satkgc.analysis.answers import chart_categories, chart_won_and_lost
 from satkgc.analysis.chart import Chart
+from satkgc.analysis.experts import chart_experts
 from satkgc.analysis.false_positives import chart_by_degree, chart_by_distance
 from satkgc.analysis.negatives import chart_cosines, chart_loss
 from satkgc.analysis.options import Options, Runs
@@ -31,6 +32,7 @@ ANALYSES: dict[str, Callable[[Runs, Options], list[Chart]]] = {
     "distance-similarity": chart_similarity,
     "restart": chart_restart,
     "times": chart_times,
+    "experts": chart_experts,
 }
 
 

@@ -1,24 +1,30 @@
-"""The tables of the results: `docs/results.md` and the README's, made from `results/*.json`. Run by `make results`."""
+"""The pages of results: `docs/results.md`, `docs/paper.md` and the README's table, from the files in `results/`.
+
+Run by `make results`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from satkgc.analysis.experiments import Row, load_groups, load_rows, table_rows
-from satkgc.analysis.results import SHARES, Evaluation, Result, load_results
+from satkgc.analysis.markdown import METRICS, NOT_YET, figure_cells, paper_figures, table_line, write_page
+from satkgc.analysis.paper_analyses import load_analyses
+from satkgc.analysis.paper_page import paper_page
+from satkgc.analysis.results import Evaluation, Result, load_results
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write
 
 START, END = "<!-- results:start -->", "<!-- results:end -->"
-NOT_YET = "not yet run"
-_SINGLE = ("main", "structure", "inductive")  # groups whose rows stand alone; the others compare variants
-_METRICS = ("MRR", "Hits@1", "Hits@3", "Hits@10")
+_SINGLE = (
+    "main",
+    "structure",
+    "inductive",
+    "encoders",
+    "star",
+)  # groups whose rows stand alone; the others compare variants
 _INTRODUCTION = """# Results
 
 Made by `make results` from the files in `results/`, one a run; no figure on this page is typed by hand. Ranks are
@@ -35,12 +41,6 @@ Minutes are those of the training steps; validation comes on top. For FB15k-237N
 speaks of ranking tails, its text of both directions; ours are the mean of both. `satkgc reproduce ROW` does any row
 again.
 """
-
-
-@cache
-def paper_figures() -> dict[str, dict[str, list[float]]]:
-    """The paper's MRR, Hits@1, Hits@3 and Hits@10 by dataset and name."""
-    return tomllib.loads((Path(__file__).parent / "paper.toml").read_text(encoding="utf-8"))
 
 
 def results_page(results: dict[str, Result]) -> str:
@@ -70,8 +70,8 @@ def replace_block(text: str, block: str, where: object = None) -> str:
 
 def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
     """A line for each method; several seeds of one make a mean."""
-    yield _line(("dataset", "method", "backbone", "ranked among", "epochs", "minutes, hardware", *_METRICS))
-    yield _line(("---",) * 4 + ("---:",) * 6)
+    yield table_line(("dataset", "method", "backbone", "ranked among", "epochs", "minutes, hardware", *METRICS))
+    yield table_line(("---",) * 4 + ("---:",) * 6)
     methods: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         methods.setdefault((row.dataset, row.label, row.backbone), []).append(row)
@@ -79,7 +79,7 @@ def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
         row = seeds[0]
         finished = [results[seed.name] for seed in seeds if seed.name in results]
         if not finished:
-            yield _line((*start, NOT_YET, "", "", *_cells([], row)))
+            yield table_line((*start, NOT_YET, "", "", *_cells([], row)))
             continue
         length = f"{finished[0].epochs:.3g}", f"{finished[0].minutes:.0f}, {finished[0].hardware}"
         evaluations: dict[str, list[Evaluation]] = {}
@@ -88,7 +88,7 @@ def _alone(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
         for candidates, parts in evaluations.items():
             # A row that names a sample is compared with the paper by that sample only.
             comparable = bool(row.sampled) == ("sampled" in candidates)
-            yield _line((*start, candidates, *length, *_cells(parts, row if comparable else None)))
+            yield table_line((*start, candidates, *length, *_cells(parts, row if comparable else None)))
 
 
 def _compared(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
@@ -101,12 +101,12 @@ def _compared(rows: list[Row], results: dict[str, Result]) -> Iterator[str]:
         shared = set.intersection(*(set(row.overrides.items()) for row in table))
         settings = _settings({name: value for name, value in table[0].overrides.items() if (name, value) in shared})
         yield from (f"{', '.join((dataset, backbone, _steps(finished), *settings))}:", "")
-        yield _line(("", *_METRICS, "seeds"))
-        yield _line(("---", *("---:",) * 5))
+        yield table_line(("", *METRICS, "seeds"))
+        yield table_line(("---", *("---:",) * 5))
         for label in dict.fromkeys(row.label for row in table):
             alike = [row for row in table if row.label == label]
             seeds: list[Evaluation] = [results[row.name] for row in alike if row.name in results]
-            yield _line((label, *_cells(seeds, alike[0]), str(len(seeds)) if seeds else NOT_YET))
+            yield table_line((label, *_cells(seeds, alike[0]), str(len(seeds)) if seeds else NOT_YET))
         yield ""
 
 
@@ -116,14 +116,14 @@ def _provenance(results: dict[str, Result]) -> Iterator[str]:
         return
     columns = ("seed", "steps", "epochs", "minutes", "valid MRR", "test MRR", "Hits@1")
     rows = load_rows()
-    yield _line(("row", "recipe", *columns, "hardware", "commit"))
-    yield _line(("---", "---", *("---:",) * len(columns), "---", "---"))
+    yield table_line(("row", "recipe", *columns, "hardware", "commit"))
+    yield table_line(("---", "---", *("---:",) * len(columns), "---", "---"))
     for name, result in results.items():
         length = (str(result.seed), f"{result.steps:,}", f"{result.epochs:.3g}", f"{result.minutes:.1f}")
         valid = "" if result.valid_mrr is None else f"{result.valid_mrr:.3f}"
         figures = (valid, f"{result.both['mrr']:.3f}", f"{result.both['hits@1']:.3f}")
         recipe = ", ".join((result.recipe, *(_settings(rows[name].overrides) if name in rows else ())))
-        yield _line((f"`{name}`", recipe, *length, *figures, result.hardware, f"`{result.commit[:10]}`"))
+        yield table_line((f"`{name}`", recipe, *length, *figures, result.hardware, f"`{result.commit[:10]}`"))
 
 
 def _settings(overrides: Mapping[str, Any]) -> list[str]:
@@ -131,15 +131,9 @@ def _settings(overrides: Mapping[str, Any]) -> list[str]:
     return [f"`{name} = {value}`" for name, value in overrides.items() if not name.startswith("training.")]
 
 
-def _cells(evaluations: list[Evaluation], row: Row | None) -> Iterator[str]:
+def _cells(evaluations: Sequence[Evaluation], row: Row | None) -> Iterator[str]:
     """Ours, over the seeds, beside the paper's."""
-    paper = paper_figures().get(row.dataset, {}).get(row.paper or "") if row else None
-    for place, name in enumerate(SHARES):
-        ours = [evaluation.both[name] for evaluation in evaluations]
-        text = f"{mean(ours):.3f}" if ours else "–"
-        if len(ours) > 1:
-            text += f" ± {(max(ours) - min(ours)) / 2:.3f}"
-        yield f"{text} / {paper[place]:.3f}" if paper else text
+    return figure_cells(evaluations, paper_figures().get(row.dataset, {}).get(row.paper or "") if row else None)
 
 
 def _steps(results: list[Result]) -> str:
@@ -147,22 +141,15 @@ def _steps(results: list[Result]) -> str:
     return f"{low:,} steps" if low == high else f"{low:,} to {high:,} steps"
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _write(file: Path, text: str) -> None:
-    with atomic_write(file) as part:
-        part.write_text(text, encoding="utf-8")
-
-
 def make_tables(root: Path) -> None:
-    """Write docs/results.md and the README's table from the results below a folder."""
+    """Write docs/results.md, docs/paper.md and the README's table from the results below a folder."""
     results = load_results(root / "results")
     readme = root / "README.md"
     text = replace_block(readme.read_text(encoding="utf-8"), readme_block(results), readme)
-    _write(root / "docs" / "results.md", results_page(results))
-    _write(readme, text)
+    paper = paper_page(results, load_analyses(root / "results" / "analyses"))
+    write_page(root / "docs" / "results.md", results_page(results))
+    write_page(root / "docs" / "paper.md", paper)
+    write_page(readme, text)
 
 
 if __name__ == "__main__":

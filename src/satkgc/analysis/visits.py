@@ -12,7 +12,7 @@ from satkgc.analysis.options import Options, Runs
 from satkgc.analysis.similarity import choose_sources
 from satkgc.arrays import Float64, Int32, Int64
 from satkgc.kg import KnowledgeGraph, betweenness
-from satkgc.sampling import Occurrences, SamplingConfig, make_sampler
+from satkgc.sampling import Occurrences, SamplingConfig, gini, make_sampler
 from satkgc.training import RunFolder
 
 SAMPLERS = {"RANDOM": "random", "RWR": "rwr", "BRWR_P": "brwr_p", "BRWR": "brwr"}  # by the names of the paper
@@ -29,14 +29,17 @@ def chart_occurrences(runs: Runs, options: Options) -> list[Chart]:
     """Figure 6: how often each triple and entity comes, the most frequent first, with each sampler."""
     triples: dict[str, dict[str, float]] = {}
     entities: dict[str, dict[str, float]] = {}
+    skew: dict[str, dict[str, float]] = {}
     for label, run in runs.items():
         for name, sampler in SAMPLERS.items():
             seen = count_visits(run, run.config.sampling.replace(sampler=sampler), options)
             series = name if len(runs) == 1 else f"{label}, {name}"
             triples[series], entities[series] = in_descending_order(seen.triples), in_descending_order(seen.entities)
+            skew[series] = {"triples": gini(seen.triples), "entities": gini(seen.entities)}
     return [
-        align(f"Occurrences of {what}", f"{what}, most frequent first", series, "log-log")
-        for what, series in (("triples", triples), ("entities", entities))
+        align("Occurrences of triples", "triples, most frequent first", triples, "log-log"),
+        align("Occurrences of entities", "entities, most frequent first", entities, "log-log"),
+        align("Gini coefficient of the occurrences", "of", skew),
     ]
 
 

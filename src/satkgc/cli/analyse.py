@@ -41,6 +41,8 @@ def analyse(
     graph, of random and of SaaM batches, [bold]most-and-least-visited[/], the degree and betweenness of entities,
     [bold]restart[/], duplicates by restart probability, [bold]times[/] of drawing and of training.
 
+    Of a fused run: [bold]experts[/], ranks by each expert alone, by pairs and by all, by relation category.
+
     By its log: [bold]negative-cosines[/], how hard in-batch negatives are, by epoch.
 
     [dim]Examples:[/]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,6 +31,13 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="Also answer to this host name, as a proxy passes it on; may be repeated."),
     ] = None,
+    proposals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A .csv or .tsv of `satkgc propose`, to accept and reject on the page; decisions are kept in the run.",
+        ),
+    ] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="Print a line for every request.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     batching: Annotated[bool, typer.Option(help="Answer concurrent questions with one pass of the model.")] = True,
@@ -39,6 +47,7 @@ def serve(
 
     \b
     satkgc serve runs/demo --open
+    satkgc serve runs/demo --proposals missing.csv
     SATKGC_TOKEN=secret satkgc serve runs/demo --host 0.0.0.0
     curl -s localhost:8321/api/v1/complete -H 'Content-Type: application/json' \\
          -d '{"head": "dog", "relation": "hypernym", "k": 5}'
@@ -53,7 +62,12 @@ def serve(
     if token is None:
         token = os.environ.get("SATKGC_TOKEN")  # typer takes an empty one for none
     settings = ServiceSettings(
-        host, port, token and token.strip(), allow_hosts=tuple(allow_host or ()), access_log=access_log
+        host,
+        port,
+        token and token.strip(),
+        allow_hosts=tuple(allow_host or ()),
+        access_log=access_log,
+        proposals=proposals,
     )
     with suppress(SatkgcError):  # the service itself refuses what is not a run
         note_unfinished(run)

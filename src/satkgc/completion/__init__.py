@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from satkgc.completion.answer import (
     AmbiguousNameError,
     Answer,
-    CompleterInfo,
     Entity,
     EntityDetail,
     EntityType,
@@ -25,6 +24,7 @@ from satkgc.completion.answer import (
     TriplePart,
     UnknownNameError,
 )
+from satkgc.completion.info import CompleterInfo, ModelInfo, Quality
 
 if TYPE_CHECKING:
     from satkgc.completion.completer import Completer
@@ -47,10 +47,12 @@ __all__ = [
     "Evidence",
     "ExpertShare",
     "Index",
+    "ModelInfo",
     "Neighbour",
     "NewEntity",
     "Objection",
     "Objections",
+    "Quality",
     "Question",
     "Relation",
     "RelationShare",

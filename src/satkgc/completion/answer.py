@@ -196,19 +196,6 @@ class RelationShare:
 
 
 @dataclass(frozen=True, slots=True)
-class CompleterInfo:
-    """What is loaded, in a few numbers."""
-
-    graph: str
-    entities: int
-    relations: int
-    triples: int  # of training
-    calibrated: bool  # whether answers carry probabilities
-    reads_facts: bool  # whether facts of a new entity reach the model
-    examples: tuple[Entity, ...]  # to begin with
-
-
-@dataclass(frozen=True, slots=True)
 class Neighbour:
     """One triple at an entity, seen from it: `direction` is "out" where the entity is the head, else "in"."""
 

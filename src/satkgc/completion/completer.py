@@ -14,7 +14,6 @@ import numpy as np
 from satkgc.arrays import Float32
 from satkgc.completion.answer import (
     Answer,
-    CompleterInfo,
     Entity,
     EntityDetail,
     EntityRef,
@@ -30,8 +29,10 @@ from satkgc.completion.answer import (
 from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.experts import text_model
+from satkgc.completion.info import CompleterInfo
 from satkgc.completion.prepare import OnProgress, index_checksum, is_prepared, load_model, open_prepared, prepare
 from satkgc.completion.proposals import propose
+from satkgc.completion.quality import model_info, quality
 from satkgc.completion.relations import COMPETITORS
 from satkgc.completion.retriever import IndexRetriever
 from satkgc.completion.review import decided_triples
@@ -264,10 +265,11 @@ class Completer:
         return [names.describe(int(i)) for i in chosen]
 
     def info(self) -> CompleterInfo:
-        """What is loaded, and entities to begin with."""
-        kg, examples = self.kg, tuple(self.examples())
+        """What is loaded, how good it is, and entities to begin with."""
+        kg, examples, run = self.kg, tuple(self.examples()), RunFolder.load(self.run)
         sizes = kg.num_entities, kg.num_relations, len(kg.train)
-        return CompleterInfo(kg.name, *sizes, self.calibrated, self.reads_facts(), examples)
+        about = model_info(run), quality(run, kg)
+        return CompleterInfo(kg.name, *sizes, self.calibrated, self.reads_facts(), examples, *about)
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Float32:
         """Vectors of the graph's entities from `start` to `stop`, of length one.  # (stop - start, dim)"""

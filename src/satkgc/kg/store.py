@@ -66,6 +66,7 @@ def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False)
         if graph.benchmark is not None:
             meta["benchmark"] = graph.benchmark
         (partial / META).write_text(manifest.seal(meta), encoding="utf-8")
+    manifest.Stamp(folder, _sums(meta)).write(own=True)  # its sums were taken from what was written
     return _fingerprint(meta)
 
 

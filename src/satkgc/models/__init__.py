@@ -1,7 +1,7 @@
 """Models that score answers: the interface, the registry, and one folder or file a kind."""
 
 from satkgc.models.embeddings import INTERACTIONS, EmbeddingConfig, EmbeddingModel
-from satkgc.models.fused import FUSION, FusedConfig, FusedModel, Mixture, fill
+from satkgc.models.fused import FUSION, FusedConfig, FusedModel, Mixture, fill, mix
 from satkgc.models.model import (
     Fact,
     Metrics,
@@ -58,6 +58,7 @@ __all__ = [
     "VectorModel",
     "fill",
     "load_tokenizer",
+    "mix",
     "pool_padded",
     "quiet",
     "step_seed",

@@ -4,7 +4,7 @@ from satkgc.sampling.config import McmcConfig, SamplingConfig
 from satkgc.sampling.registry import SAMPLERS, make_sampler
 from satkgc.sampling.saam import SubgraphSampler
 from satkgc.sampling.sampler import Batch, Needs, Sampler, SamplerState, SamplingVectors
-from satkgc.sampling.statistics import Occurrences, plot_occurrences
+from satkgc.sampling.statistics import Occurrences, gini, plot_occurrences
 from satkgc.sampling.stream import Stream
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "SamplingVectors",
     "Stream",
     "SubgraphSampler",
+    "gini",
     "make_sampler",
     "plot_occurrences",
 ]

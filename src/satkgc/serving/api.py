@@ -12,6 +12,7 @@ from fastapi.security import HTTPBearer
 from satkgc.completion import Answer, EntityDetail, Evidence
 from satkgc.errors import SatkgcError
 from satkgc.serving import schemas
+from satkgc.serving.review import review_routes
 from satkgc.serving.schemas import (
     Answers,
     AnswersOrError,
@@ -131,9 +132,12 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/info", summary="What is served")
     def info() -> ServiceInfo:
-        """The graph's name and size, and a few entities to begin with."""
-        return ServiceInfo(**asdict(service.completer.info()), version=__version__)
+        """The graph and its size, the model and how good it is, of each relation too; a few entities to begin with."""
+        review = settings.proposals is not None
+        return ServiceInfo(**asdict(service.completer.info()), review=review, version=__version__)
 
+    if settings.proposals is not None:
+        router.include_router(review_routes(service))
     return router
 
 

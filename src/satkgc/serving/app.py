@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from satkgc.completion import Completer
 
 STATIC = Path(__file__).parent / "static"
+PAGES = {"/": "index", "/review": "review", "/entity": "entity", "/docs": "docs"}
 _MESSAGES = {  # instead of pydantic's own, which speak of its internals or do not say what to do
     "missing": "it is missing; add it",
     "extra_forbidden": "there is no such field; remove it",
@@ -66,7 +67,7 @@ def create_app(
         version=__version__,
         description="Complete a knowledge graph with a trained model.",
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # both pages load scripts from other hosts, which this service never does
+        docs_url=None,  # both pages load scripts from other hosts, which this service never does; it has its own
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,  # a proxy's prefix would be lost
@@ -84,9 +85,15 @@ def _page(app: FastAPI) -> None:
     # Under a prefix: at the root, unknown paths and wrong methods of the API would be files that are missing.
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
-    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    for path, name in PAGES.items():
+        app.add_api_route(path, _sender(STATIC / f"{name}.html"), methods=["GET", "HEAD"], include_in_schema=False)
+
+
+def _sender(file: Path) -> Callable[[], Awaitable[FileResponse]]:
     async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+        return FileResponse(file)
+
+    return page
 
 
 def _health_and_metrics(app: FastAPI, service: Service) -> None:

@@ -11,7 +11,15 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from satkgc.serving.metrics import ServiceMetrics
-from satkgc.serving.settings import BODY_SECONDS, FREE_BODY, LOOPBACK, MAX_BODIES, MAX_BODY, ServiceSettings
+from satkgc.serving.settings import (
+    BODY_SECONDS,
+    DECISIONS_PATH,
+    FREE_BODY,
+    LOOPBACK,
+    MAX_BODIES,
+    MAX_BODY,
+    ServiceSettings,
+)
 
 _log = logging.getLogger("uvicorn.error")  # its lines are the ones that are seen
 _HEADERS = [
@@ -62,7 +70,7 @@ class Gate:
 
         try:
             headers = dict(scope["headers"])
-            if refusal := self._refusal(scope["path"], headers):
+            if refusal := self._refusal(scope["method"], scope["path"], headers):
                 await _error(send_with_headers, *refusal)
             else:
                 await self._fill(body, headers, receive)
@@ -104,7 +112,7 @@ class Gate:
         except TimeoutError:
             raise _Refused(408, f"the body took longer than {BODY_SECONDS:.0f} s") from None
 
-    def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+    def _refusal(self, method: str, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         token = self._settings.token
         if token is None:
             # DNS rebinding: a page elsewhere can point its own name at 127.0.0.1 and read what is served there.
@@ -115,7 +123,18 @@ class Gate:
             same = hmac.compare_digest(credentials.strip(), token.encode())  # in constant time: the clock tells nothing
             if scheme.lower() != b"bearer" or not same:
                 return 401, "a valid token is needed: send the header 'Authorization: Bearer TOKEN'"
+        if method == "POST" and path == DECISIONS_PATH and not _same_origin(headers):
+            return 403, "a page from elsewhere cannot decide here"
         return None
+
+
+def _same_origin(headers: dict[bytes, bytes]) -> bool:
+    """Whether a request is from this service's own page, or from no page at all."""
+    # Browsers say it in the first header, where the address is https or this machine; else the second has to do.
+    if (site := headers.get(b"sec-fetch-site")) is not None:
+        return site in (b"same-origin", b"none")
+    origin = headers.get(b"origin")
+    return origin is None or origin.partition(b"://")[2].lower() == headers.get(b"host", b"").lower()
 
 
 def _counted(body: bytearray) -> int:

@@ -33,6 +33,9 @@ DRAIN = 30  # seconds that requests in flight have to finish after a signal to s
 def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_page: bool = False) -> None:
     """Serve a run folder. SIGTERM and Ctrl-C stop it once the requests in flight are answered."""
     _check(run)
+    if settings.proposals is not None and not settings.proposals.is_file():
+        remedy = f"make it with `satkgc propose {run} {settings.proposals}`"
+        raise SatkgcError("no proposals here", where=settings.proposals, remedy=remedy)
     if settings.token is None and settings.host not in LOOPBACK:
         print("warning: no token is set: anyone who reaches this address can use it (see --token)", file=sys.stderr)
 

@@ -12,8 +12,10 @@ from satkgc.completion import (
     Answer,
     Entity,
     EntityType,
+    ModelInfo,
     NewEntity,
     Objections,
+    Quality,
     Question,
     Relation,
     RelationShare,
@@ -222,6 +224,9 @@ class ServiceInfo(BaseModel):
     calibrated: bool = Field(description="whether answers have probabilities")
     reads_facts: bool = Field(description="whether the model reads the facts of a new entity")
     examples: list[Entity] = Field(description="a few well-connected entities to begin with")
+    model: ModelInfo = Field(description="which model this is")
+    quality: Quality | None = Field(description="filtered ranks of the validation triples, of each relation too")
+    review: bool = Field(description="whether there are proposals to decide on")
     version: str
 
 
@@ -242,6 +247,7 @@ class Problem(BaseModel):
 _PROBLEMS = {
     400: "The body is not JSON",
     401: "No token, or a wrong one",
+    403: "Another web page has sent it",
     404: "No entity or relation has this name; similar ones",
     409: "Several have this name; the candidates",
     413: "The body is too large",

@@ -14,6 +14,7 @@ from fastapi import HTTPException, Request
 
 from satkgc.completion import Answer, Question
 from satkgc.serving.metrics import ServiceMetrics
+from satkgc.serving.queue import ReviewQueue
 from satkgc.serving.settings import MAX_WAITING, ServiceSettings
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Service:
         self.settings = settings
         self._load = load
         self._ready: tuple[Completer, Batcher[Question, list[Answer]]] | None = None
+        self._review: ReviewQueue | None = None
 
     @property
     def status(self) -> str:
@@ -58,6 +60,13 @@ class Service:
     def batcher(self) -> Batcher[Question, list[Answer]]:
         """Where questions wait for their answers; NotReady until the completer is loaded."""
         return self._loaded()[1]
+
+    @property
+    def review(self) -> ReviewQueue:
+        """The proposals to decide on; NotReady until the completer is loaded."""
+        self._loaded()
+        assert self._review is not None, "its routes are there where it is"
+        return self._review
 
     def start(self, on_failure: Callable[[], None] = lambda: None) -> None:
         """Begin to load; `on_failure` is called if that does not work."""
@@ -77,6 +86,8 @@ class Service:
     def _run(self, on_failure: Callable[[], None]) -> None:
         try:
             completer = self._load()
+            if self.settings.proposals is not None:
+                self._review = ReviewQueue.open(completer, self.settings.proposals)
             batcher = Batcher(
                 completer.ask_each,
                 weight=completer.texts_read,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from satkgc.errors import SatkgcError
 
@@ -24,7 +25,9 @@ MAX_AMONG = 1_000  # entities in a filter
 MAX_NEIGHBOURS = 200  # neighbours in one entity's detail; `offset` gets the next ones
 MAX_TYPES = 1_000  # types in one list
 MAX_OFFSET = 1_000_000_000  # neighbours to skip
+MAX_PROPOSALS = 200  # in one answer; `offset` gets the next ones
 MAX_WAITING = 4_096  # questions in the queue; with more, the service is busy
+DECISIONS_PATH = "/api/v1/decisions"  # the one place where something is written
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -39,6 +42,7 @@ class ServiceSettings:
     batch_wait: float = 0.002  # seconds that a question waits for others
     allow_hosts: tuple[str, ...] = ()  # names of this host beyond the local ones, as a proxy passes them on
     access_log: bool = False  # a line for every request
+    proposals: Path | None = None  # a table of `satkgc propose` to decide on; without one nothing is ever written
 
     def __post_init__(self) -> None:
         if self.token is not None and not self.token.strip():
@@ -50,6 +54,11 @@ class ServiceSettings:
         for name in self.allow_hosts:
             if not name or set(name) & set("/:@ "):
                 raise SatkgcError(f"{name!r} is not a host name", remedy="give the name alone, such as kg.example.org")
+
+        if self.proposals is not None and self.token is None and (not self.local_only or self.allow_hosts):
+            raise SatkgcError(
+                "others than you could decide on the proposals", remedy="set a token, or serve this machine alone"
+            )
 
     @property
     def local_only(self) -> bool:

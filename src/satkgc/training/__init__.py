@@ -4,6 +4,7 @@ from satkgc.training.config import Config, TrainingConfig
 from satkgc.training.custom import Custom, MakeLoss, MakeSampler
 from satkgc.training.fuse import fuse_or_stop
 from satkgc.training.loop import Callback
+from satkgc.training.mixture import fit_parts
 from satkgc.training.recipes import OF_FUSED, make_config, recipe_names
 from satkgc.training.run_folder import RunFolder
 from satkgc.training.trainer import DEFAULT_RECIPE, EXIT_CODES, train_or_stop
@@ -19,6 +20,7 @@ __all__ = [
     "MakeSampler",
     "RunFolder",
     "TrainingConfig",
+    "fit_parts",
     "fuse_or_stop",
     "make_config",
     "recipe_names",

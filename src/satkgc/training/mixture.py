@@ -72,8 +72,7 @@ def fit_mixture(model: FusedModel, triples: Int32, progress: bool = False) -> tu
     if not len(triples):
         raise SatkgcError(f"{kg.name} has no validation triples to fit the mixture on", remedy="split the graph anew")
     rng = np.random.default_rng(0)
-    if len(triples) > TRIPLES:
-        triples = triples[np.sort(rng.choice(len(triples), TRIPLES, replace=False))]
+    triples = _some(triples, rng)
     model.mixture = Mixture.even(names, kg.num_relations)
     some = triples[np.sort(rng.choice(len(triples), min(SAMPLE, len(triples)), replace=False))]
     sample = collect(model, some, progress=False)
@@ -91,6 +90,35 @@ def fit_mixture(model: FusedModel, triples: Int32, progress: bool = False) -> tu
         weights[seen] = fit_relations(choices, general, best.strength)[seen].round(DIGITS)
     facts = {"triples": len(triples), "strength": best.strength, "cross_validation": list(map(asdict, trials))}
     return Mixture(names, model.mixture.scales, general, weights), facts
+
+
+def fit_parts(
+    model: FusedModel, parts: Sequence[Sequence[int]], strength: float | None, held_back: float, progress: bool = False
+) -> list[tuple[Float64, Float64]]:
+    """Mixtures of some experts each, fitted on the triples that the whole was fitted on, with its scales and strength.
+
+    The weights of every directed relation (2R, n), and those of all (n,).
+    """
+    kg = model.kg
+    triples = _some(kg.valid[held_back_rows(len(kg.valid), held_back)[0]], np.random.default_rng(0))
+    choices = collect(model, triples, progress)
+    fitted = []
+    for part in parts:
+        own = replace(choices, shares=fill(choices.shares[list(part)], kg.num_entities))
+        general = fit_general(own)
+        weights = np.tile(general, (2 * kg.num_relations, 1))
+        if strength is not None:
+            seen = np.unique(own.relations)
+            weights[seen] = fit_relations(own, general, strength)[seen]
+        fitted.append((weights.round(DIGITS), general.round(DIGITS)))
+    return fitted
+
+
+def _some(triples: Int32, rng: np.random.Generator) -> Int32:
+    """At most TRIPLES of them."""
+    if len(triples) <= TRIPLES:
+        return triples
+    return triples[np.sort(rng.choice(len(triples), TRIPLES, replace=False))]
 
 
 def collect(model: FusedModel, triples: Int32, progress: bool = False) -> Choices:

@@ -10,7 +10,6 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 
-from satkgc.models.paths import cpu_kernels
 from satkgc.models.paths.aggregate import EPS, aggregate, aggregate_plain
 from satkgc.models.paths.graph import CHUNK, HUB, MessageGraph, find_edges
 from satkgc.models.paths.update import update_plain
@@ -35,18 +34,7 @@ def inputs(graph, batch=3, dim=5, seed=0, dtype=torch.float32):
     return draw(graph.num_nodes, batch, dim), draw(graph.num_relations, batch, dim), draw(batch, dim), heads
 
 
-@pytest.fixture(params=["cpu", "triton"])
-def kernels(request, monkeypatch):
-    """Each implementation in the place of the one that the device would choose."""
-    if request.param == "triton":
-        pytest.importorskip("triton", reason="the fused kernels need Triton")
-        from satkgc.models.paths import gpu_kernels as module
-    elif DEVICE == "cuda":
-        pytest.skip("the tensors of these tests are on the GPU")
-    else:
-        module = cpu_kernels
-    monkeypatch.setattr("satkgc.models.paths.aggregate._kernels", lambda device: module)
-    return module
+pytest.importorskip("triton", reason="the kernels need Triton")
 
 
 CASES = {
@@ -55,12 +43,12 @@ CASES = {
     "all left out": lambda: ((graph := random_graph(2)).without(torch.arange(len(graph.source), device=DEVICE)), {}),
     "no edges": lambda: (random_graph(edges=0), {}),
     "more features than a tile": lambda: (random_graph(3), {"batch": 5, "dim": 32}),
-    "hub": lambda: (random_graph(4, nodes=3, hub=2 * max(CHUNK, HUB) + 40), {"batch": 1, "dim": 2}),
+    "hub": lambda: (random_graph(4, nodes=3, hub=max(2 * CHUNK, HUB) + 40), {"batch": 1, "dim": 2}),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_values_and_gradients_equal_gather_and_scatter(case, kernels):
+def test_values_and_gradients_equal_gather_and_scatter(case):
     graph, shape = CASES[case]()
     parts = inputs(graph, **shape)
     upstream = torch.randn(graph.num_nodes, *parts[2].shape[:1], 4, parts[2].shape[1], device=DEVICE)
@@ -73,7 +61,7 @@ def test_values_and_gradients_equal_gather_and_scatter(case, kernels):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
-def test_values_equal_a_loop_over_messages(kernels):
+def test_values_equal_a_loop_over_messages():
     graph = random_graph(5).without(torch.tensor([2, 7], device=DEVICE))
     states, weights, queries, heads = (part.detach() for part in inputs(graph))
     ours = aggregate(states, weights, queries, heads, graph)
@@ -91,11 +79,13 @@ def test_values_equal_a_loop_over_messages(kernels):
             torch.testing.assert_close(ours[node, b], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_both_kernels_choose_the_same_edge_among_equal_messages(kernels):
+def test_the_first_of_equal_messages_is_chosen():
     graph = random_graph(6)
     states, weights, queries, heads = (part.detach() for part in inputs(graph))
     states, weights = torch.ones_like(states), torch.ones_like(weights)
-    _, top, bottom = kernels.forward(states, weights, queries, heads, graph, EPS)
+    from satkgc.models.paths import gpu_kernels
+
+    _, top, bottom = gpu_kernels.forward(states, weights, queries, heads, graph, EPS)
     first = torch.where((graph.ptr[1:] > graph.ptr[:-1])[:, None, None], 0, -1)
     at = heads, torch.arange(len(heads), device=DEVICE)
     own = torch.zeros_like(top, dtype=torch.bool)
@@ -105,9 +95,7 @@ def test_both_kernels_choose_the_same_edge_among_equal_messages(kernels):
     assert torch.equal(top[at] < 0, queries >= 1)
 
 
-def test_half_precision_is_close(kernels):
-    if kernels is cpu_kernels:
-        pytest.skip("the CPU's loops are float32")
+def test_half_precision_is_close():
     graph = random_graph(7)
     parts = inputs(graph, dtype=torch.bfloat16)
     full = [part.detach().float() for part in parts[:3]]

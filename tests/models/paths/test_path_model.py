@@ -4,18 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from satkgc.kg import KnowledgeGraph, Vocabulary
+from graphs import graph_of
 from satkgc.models import Fact, NewEntityText, PathConfig, PathModel, Questions, StepContext
 from satkgc.sampling import SamplingConfig, make_sampler
-
-
-def graph_of(train, entities, relations, **splits):
-    def vocabulary(kind, size):
-        ids = [f"{kind}{i}" for i in range(size)]
-        return Vocabulary.build(kind, ids, ids, [""] * size)
-
-    parts = vocabulary("entity", entities), vocabulary("relation", relations)
-    return KnowledgeGraph.from_arrays("made", *parts, train, **splits)
 
 
 def grandparents(families, start=0):

@@ -1,8 +1,8 @@
 """Messages gathered, multiplied and aggregated in one pass over the edges; no message is ever stored.
 
 Node v receives state(u) ∘ w(r) over every kept edge (u, r, v), and the start: the question's own embedding where v is
-its entity, else zero. Their mean, deviation, maximum and minimum are what comes out. On a GPU that is a Triton kernel,
-on a CPU compiled loops; `aggregate_plain` says the same in PyTorch's own words.
+its entity, else zero. Their mean, deviation, maximum and minimum are what comes out. Here these are Triton kernels for
+a GPU; on a CPU the whole layer is one (`cpu_layer`). `aggregate_plain` says the same in PyTorch's own words.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class _Aggregate(torch.autograd.Function):
         ctx: Any, states: Tensor, weights: Tensor, queries: Tensor, heads: Tensor, graph: MessageGraph
     ) -> Tensor:
         states, weights, queries = states.contiguous(), weights.contiguous(), queries.contiguous()
-        kernels = _kernels(states.device)
-        statistics, top, bottom = kernels.forward(states, weights, queries, heads, graph, EPS)
+        from satkgc.models.paths import gpu_kernels
+
+        statistics, top, bottom = gpu_kernels.forward(states, weights, queries, heads, graph, EPS)
         ctx.graph = graph
         ctx.save_for_backward(states, weights, queries, heads, statistics, top, bottom)
         return statistics
@@ -66,7 +67,9 @@ class _Aggregate(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, weights, queries, heads, statistics, top, bottom = ctx.saved_tensors
-        graph, kernels = ctx.graph, _kernels(states.device)
+        from satkgc.models.paths import gpu_kernels as kernels
+
+        graph = ctx.graph
         gradient = gradient.to(states.dtype).contiguous()  # (N, B, 4, D)
         constant, slope = kernels.slopes(statistics, gradient, graph.count, EPS**0.5 * (1 + 2**-7))
 
@@ -87,14 +90,3 @@ class _Aggregate(torch.autograd.Function):
             None,
             None,
         )
-
-
-def _kernels(device: torch.device) -> Any:
-    """The module with `forward` and `backward` for a device."""
-    if device.type == "cuda":
-        from satkgc.models.paths import gpu_kernels
-
-        return gpu_kernels
-    from satkgc.models.paths import cpu_kernels
-
-    return cpu_kernels

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from numba import njit
 from torch import Tensor
 
 from satkgc.arrays import Int32, Int64
 
 CHUNK = 512  # edges of a group that one program or thread takes at a time
 HUB = 1024  # edges into a node that make it a hub
+COLUMNS = "source", "relation", "target", "ptr", "keep", "count"  # tensors of a graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +42,12 @@ class MessageGraph:
     relation: Tensor  # (E,) int32, directed
     target: Tensor  # (E,) int32
     ptr: Tensor  # (N + 1,) int32: the edges into node v are ptr[v]:ptr[v + 1]
-    by_degree: Tensor  # (N,) int32: nodes, those with most edges first, so that none is left for last
-    num_hubs: int  # of them, with more than HUB edges
-    by_source: Groups
-    by_relation: Groups
     typical: float  # the mean log-degree of the graph whose edges these are
     keep: Tensor  # (E,) bool: edges that carry messages
     count: Tensor  # (N,) float32: kept edges into a node, and one for its start
-    place_dtype: torch.dtype  # that holds every place
+    num_hubs: int  # nodes with more than HUB edges
+    place_dtype: torch.dtype  # that holds every place of an edge among those of its target
+    made: dict[str, Any] = field(default_factory=dict)  # what a GPU needs besides; shared by all that `without` gives
 
     @classmethod
     def build(
@@ -59,37 +60,46 @@ class MessageGraph:
     ) -> MessageGraph:
         """From (T, 3) triples with relations below `num_relations`, R; `typical` is that of a graph it is a part of."""
         head, relation, tail = np.asarray(triples, np.int32).T
-        source, target = np.concatenate([head, tail]), np.concatenate([tail, head])
-        directed = np.concatenate([relation, relation + num_relations])
-        order = np.lexsort((directed, source, target))
-        source, directed, target = source[order], directed[order], target[order]
+        ends, directed = np.concatenate([head, tail, head]), np.concatenate([relation, relation + num_relations])
+        edges = ends[: len(directed)], directed, ends[len(head) :]
+        source, directed, target = _sorted_edges(*edges, num_nodes, 2 * num_relations)
         degree = np.bincount(target, minlength=num_nodes)
-        ptr = np.concatenate([[0], np.cumsum(degree)])
-        place = np.arange(len(target)) - ptr[target]
-        if typical is None:
-            typical = mean_log_degree(degree)
-
-        def groups(key: Int32, other: Int32, size: int) -> Groups:
-            edge = np.argsort(key, kind="stable")
-            columns = (edge, target[edge], other[edge], place[edge], *_chunks(np.bincount(key, minlength=size)))
-            return Groups(*(_int32(column, device) for column in columns))
-
         return cls(
             num_nodes,
             2 * num_relations,
             source=_int32(source, device),
             relation=_int32(directed, device),
             target=_int32(target, device),
-            ptr=_int32(ptr, device),
-            by_degree=_int32(np.argsort(-degree, kind="stable"), device),
-            num_hubs=int((degree > HUB).sum()),
-            by_source=groups(source, directed, num_nodes),
-            by_relation=groups(directed, source, 2 * num_relations),
-            typical=typical,
+            ptr=_int32(np.concatenate([[0], np.cumsum(degree)]), device),
+            typical=mean_log_degree(degree) if typical is None else typical,
             keep=torch.ones(len(source), dtype=torch.bool, device=device),
             count=torch.from_numpy((degree + 1).astype(np.float32)).to(device),
+            num_hubs=int((degree > HUB).sum()),
             place_dtype=torch.int16 if degree.max(initial=0) < 2**15 else torch.int32,
         )
+
+    @property
+    def by_degree(self) -> Tensor:
+        """Nodes, those with most edges first, so that none is left for last.  # (N,) int32"""
+        if "by_degree" not in self.made:
+            degree = self.ptr[1:] - self.ptr[:-1]
+            self.made["by_degree"] = degree.sort(descending=True, stable=True).indices.int()
+        return self.made["by_degree"]
+
+    @property
+    def by_source(self) -> Groups:
+        """The edges from each node."""
+        return self._groups("by_source", self.source, self.relation, self.num_nodes)
+
+    @property
+    def by_relation(self) -> Groups:
+        """The edges of each directed relation."""
+        return self._groups("by_relation", self.relation, self.source, self.num_relations)
+
+    @cached_property
+    def by_count(self) -> Tensor:
+        """Nodes by the number of their kept edges, fewest first.  # (N,) int64"""
+        return self.count.sort(stable=True).indices
 
     @property
     def scale(self) -> Tensor:
@@ -104,7 +114,16 @@ class MessageGraph:
 
     def to(self, device: torch.device | str) -> MessageGraph:
         """The same on another device."""
-        return replace(self, **_moved(self, device))
+        return replace(self, **{name: getattr(self, name).to(device) for name in COLUMNS}, made={})
+
+    def _groups(self, name: str, key: Tensor, other: Tensor, size: int) -> Groups:
+        if name not in self.made:
+            edge = key.sort(stable=True).indices
+            target = self.target[edge]
+            chunks = _chunks(torch.bincount(key, minlength=size).cpu().numpy())
+            parts = edge.int(), target, other[edge], edge.int() - self.ptr[target]
+            self.made[name] = Groups(*parts, *(_int32(part, key.device) for part in chunks))
+        return self.made[name]
 
 
 def mean_log_degree(degree: Int64) -> float:
@@ -140,10 +159,24 @@ def _int32(array: Any, device: torch.device | str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array, np.int32)).to(device)
 
 
-def _moved(part: Any, device: torch.device | str) -> dict[str, Any]:
-    values = {field.name: getattr(part, field.name) for field in fields(part)}
-    return {
-        name: value.to(device) if isinstance(value, Tensor) else replace(value, **_moved(value, device))
-        for name, value in values.items()
-        if isinstance(value, Tensor | Groups)
-    }
+def _sorted_edges(source: Int32, relation: Int32, target: Int32, nodes: int, relations: int) -> tuple[Int32, ...]:
+    """By target, then source, then relation, in linear time."""
+    edges = source, relation, target
+    for column, size in ((1, relations), (0, nodes), (2, nodes)):
+        edges = _counting_sort(*edges, edges[column], size)
+    return edges
+
+
+@njit(cache=True, nogil=True)
+def _counting_sort(source, relation, target, key, size):  # type: ignore[no-untyped-def]
+    first = np.zeros(size + 1, np.int64)
+    for value in key:
+        first[value + 1] += 1
+    for value in range(size):
+        first[value + 1] += first[value]
+    out = np.empty((3, len(key)), np.int32)
+    for edge in range(len(key)):
+        slot = first[key[edge]]
+        first[key[edge]] += 1
+        out[0, slot], out[1, slot], out[2, slot] = source[edge], relation[edge], target[edge]
+    return out[0], out[1], out[2]

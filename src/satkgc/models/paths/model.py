@@ -9,7 +9,7 @@ asked about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -24,16 +24,15 @@ from satkgc.arrays import Bool, Int32
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions
 from satkgc.models.paths.aggregate import STATISTICS, aggregate, aggregate_plain
+from satkgc.models.paths.cpu_layers import cpu_layers
 from satkgc.models.paths.graph import MessageGraph, find_edges, mean_log_degree
 from satkgc.models.paths.neighbourhood import neighbourhood, triples_within
-from satkgc.models.paths.update import update
+from satkgc.models.paths.update import update, update_plain
 from satkgc.sampling import Batch
 from satkgc.settings import Settings
 
 QUESTIONS = 64  # scored at a time, at most
 NUMBERS = 1 << 27  # of the states that are held at once when scoring
-
-Aggregate = Callable[[Tensor, Tensor, Tensor, Tensor, MessageGraph], Tensor]
 
 
 class PathConfig(ModelConfig):
@@ -72,9 +71,6 @@ class PathBatch:
 class PathLayer(nn.Module):
     """One hop: aggregate what neighbours hold, and update every state by it (Corso et al., 2020)."""
 
-    gather: Aggregate = staticmethod(aggregate)
-    update_states = staticmethod(update)
-
     def __init__(self, dim: int, num_relations: int) -> None:
         super().__init__()
         self.weights = nn.Linear(dim, num_relations * dim)  # of each edge's relation, given the question's
@@ -88,15 +84,27 @@ class PathLayer(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def forward(
-        self, states: Tensor, queries: Tensor, heads: Tensor, graph: MessageGraph, edge_weights: Tensor | None = None
+        self,
+        states: Tensor,
+        queries: Tensor,
+        heads: Tensor,
+        graph: MessageGraph,
+        edge_weights: Tensor | None = None,
+        plain: bool = False,
     ) -> Tensor:
         """# states (N, B, D), queries (B, D), heads (B,) → (N, B, D)"""
         nodes, batch, dim = states.shape
         weights = self.weights(queries).view(batch, -1, dim).transpose(0, 1)  # (2R, B, D)
         parts = states, weights.to(states.dtype), queries.to(states.dtype), heads, graph
-        statistics = self.gather(*parts) if edge_weights is None else aggregate_plain(*parts, edge_weights)
+        unfused = plain or edge_weights is not None
+        statistics = aggregate_plain(*parts, edge_weights) if unfused else aggregate(*parts)
         changes = self.update(statistics.flatten(2)).view(nodes, batch, 3, dim)
-        return self.update_states(states, self.own(states), changes, graph.scale, self.norm)
+        return (update_plain if plain else update)(states, self.own(states), changes, graph.scale, self.norm)
+
+    def matrices(self) -> Tensor:
+        """Of statistics and own state together: plain, times log-degree, by log-degree.  # (3, D, 5D)"""
+        own = functional.pad(self.own.weight[None], (0, 0, 0, 0, 0, 2))  # (3, D, D)
+        return torch.cat([self.update.weight.view(3, -1, self.update.in_features), own], 2)
 
 
 class PathModel(Model):
@@ -104,6 +112,7 @@ class PathModel(Model):
 
     Config = PathConfig
     reads_facts = True
+    plain = False  # by PyTorch's own gather and scatter, for comparison
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__(kg, config)
@@ -129,18 +138,28 @@ class PathModel(Model):
     ) -> Tensor:
         """Scores of all nodes of a graph; weights of its edges, by layer, are for explaining.  # → (B, N), float32"""
         queries = self.queries(relations)  # (B, D)
+        if heads.is_cuda or self.plain:
+            states = self._states(queries, heads, graph, edge_weights)
+        else:
+            states = cpu_layers(self.layers, queries, heads, graph, edge_weights)
+        with torch.autocast(heads.device.type, enabled=False):  # in half precision scores would tie
+            own, question = self.hidden.weight.chunk(2, 1)
+            hidden = functional.linear(states.float(), own)  # (N, B, 2D)
+            hidden = functional.relu(hidden + functional.linear(queries.float(), question, self.hidden.bias))
+            return self.output(hidden).squeeze(-1).T
+
+    def _states(
+        self, queries: Tensor, heads: Tensor, graph: MessageGraph, edge_weights: Sequence[Tensor] | None
+    ) -> Tensor:
+        """After all layers, one by one.  # (N, B, D)"""
         half = heads.is_cuda and torch.is_autocast_enabled("cuda")
         dtype = torch.get_autocast_dtype("cuda") if half else torch.float32
         states = torch.zeros(graph.num_nodes, *queries.shape, dtype=dtype, device=heads.device)
         states = states.index_put((heads, torch.arange(len(heads), device=heads.device)), queries.to(dtype))
         for number, layer in enumerate(self.layers):
             weights = None if edge_weights is None else edge_weights[number]
-            states = layer(states, queries, heads, graph, weights)
-        with torch.autocast(heads.device.type, enabled=False):  # in half precision scores would tie
-            own, question = self.hidden.weight.chunk(2, 1)
-            hidden = functional.linear(states.float(), own)  # (N, B, 2D)
-            hidden = functional.relu(hidden + functional.linear(queries.float(), question, self.hidden.bias))
-            return self.output(hidden).squeeze(-1).T
+            states = layer(states, queries, heads, graph, weights, self.plain)
+        return states
 
     def collate(self, batch: Batch) -> PathBatch:
         """With the edges to leave out and the answers that are known besides the one to be found."""

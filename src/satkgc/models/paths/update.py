@@ -11,8 +11,6 @@ def update(states: Tensor, own: Tensor, parts: Tensor, scale: Tensor, norm: nn.L
 
     # states, own (N, B, D), parts (N, B, 3, D): plain, times log-degree, by log-degree; scale (N,) → (N, B, D)
     """
-    if not states.is_cuda:
-        return update_plain(states, own, parts, scale, norm)
     from satkgc.models.paths.gpu_kernels import Update
 
     return Update.apply(states, own, parts, scale, norm.weight, norm.bias, norm.eps)  # type: ignore[no-untyped-call]

@@ -1,11 +1,18 @@
 // The ranked answers: a bar for each, known ones marked, a plus to accept the others.
 import { byId, el, percent, readable } from "./dom.js";
 
+const OBJECTIONS = { mirrored: "said already", implied: "said already", cyclic: "cycle", second_value: "second value", wrong_type: "wrong type" };
+
+// Why the graph's own logic speaks against an answer, or has it already.
+const objection = ({ kind, reason }) =>
+  el("span", { class: `mark-known${OBJECTIONS[kind] === "said already" ? "" : " mark-against"}`, title: reason }, OBJECTIONS[kind] ?? readable(kind));
+
+export const contradicts = ({ objection: against }) => Boolean(against) && !["mirrored", "implied"].includes(against.kind);
+
 export class Answers {
   // rows: {triple, answer, asked}; on.open(row) shows evidence, on.accept(row) collects, accepted(row) says whether it is.
   constructor(list, on) {
     Object.assign(this, { list, on, rows: [], open: -1 });
-    list.addEventListener("keydown", (event) => this.#key(event));
   }
 
   show(rows, withRelation) {
@@ -51,7 +58,8 @@ export class Answers {
         el("span", { class: "who" },
           withRelation && el("span", { class: "tag" }, readable(row.triple.relation.name)),
           el("span", { class: "name" }, readable(answer.name)),
-          answer.known && el("span", { class: "mark-known" }, "known")),
+          answer.known && el("span", { class: "mark-known" }, "known"),
+          answer.objection && objection(answer.objection)),
         el("span", { class: "value number" },
           answer.probability == null ? answer.score.toFixed(3) : percent(answer.probability)),
         el("span", { class: "text" }, answer.description || answer.id),
@@ -72,17 +80,22 @@ export class Answers {
 
   #show(i) {
     this.mark(i);
+    this.list.children[i].scrollIntoView({ block: "nearest" });
     this.on.open(this.rows[i]);
   }
 
-  #key(event) {
-    const buttons = [...this.list.querySelectorAll(".answer")];
-    const at = buttons.indexOf(event.target);
-    if (at < 0 && event.target !== this.list) return;
-    if (event.key === "ArrowDown") buttons[Math.min(at + 1, buttons.length - 1)]?.focus();
-    else if (event.key === "ArrowUp" && at > 0) buttons[at - 1].focus();
-    else if (event.key === "ArrowUp") byId("entity").focus();
-    else if (event.key === "a" && at >= 0 && !event.ctrlKey && !event.metaKey) this.#accept(this.rows[at]);
+  // Wherever the focus is, but for fields: after a click it is in the evidence, and the answer is the one that is open.
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const buttons = [...this.list.querySelectorAll(".answer")], row = event.target.closest("li");
+    const inside = this.list.contains(event.target), shown = !inside && this.open >= 0;
+    const at = shown ? this.open : [...this.list.children].indexOf(row);
+    if (!inside && !shown) return;
+    const move = (to) => (shown ? this.#show(to) : buttons[to].focus());
+    if (event.key === "ArrowDown" && at + 1 < buttons.length) move(at + 1);
+    else if (event.key === "ArrowUp" && at > 0) move(at - 1);
+    else if (event.key === "ArrowUp" && inside) byId("entity").focus();
+    else if (event.key === "a" && at >= 0) this.#accept(this.rows[at]);
     else return;
     event.preventDefault();
   }

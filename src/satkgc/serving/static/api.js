@@ -1,5 +1,5 @@
 // The service, as functions that give JSON or throw an Error with its one line.
-import { byId } from "./dom.js";
+import { el } from "./dom.js";
 
 export class ServiceError extends Error {
   constructor(message, status) {
@@ -8,7 +8,7 @@ export class ServiceError extends Error {
   }
 }
 
-async function call(path, options = {}) {
+export async function call(path, options = {}) {
   const token = sessionStorage.getItem("satkgc.token");
   let headers, response;
   try {
@@ -33,16 +33,23 @@ async function call(path, options = {}) {
   return body;
 }
 
+const note = el("p", { class: "token-note", id: "token-note", role: "alert" });
+const field = el("input", { class: "field", id: "token", type: "password", "aria-labelledby": "token-title", autocomplete: "off", maxlength: 500 });
+const dialog = el("dialog", { class: "sheet", id: "token-dialog", "aria-labelledby": "token-title" },
+  el("form", { method: "dialog" }, el("h2", { id: "token-title" }, "This service needs a token"),
+    el("p", { class: "muted" }, "It is kept until this tab is closed."), note, field,
+    el("div", { class: "sheet-actions" }, el("button", { class: "primary", type: "submit" }, "Continue"))));
+
 // `refused` is the token that was tried, if any.
 function askForToken(refused) {
-  const dialog = byId("token-dialog");
-  if (!dialog.open) byId("token").value = byId("token-note").textContent = "";
-  if (refused) byId("token-note").textContent = "That token was not accepted.";
+  if (!dialog.isConnected) document.body.append(dialog);
+  if (!dialog.open) field.value = note.textContent = "";
+  if (refused) note.textContent = "That token was not accepted.";
   sessionStorage.removeItem("satkgc.token");
   dialog.addEventListener("cancel", (event) => event.preventDefault(), { once: true });
   return new Promise((resolve) => {
     const close = () => {
-      sessionStorage.setItem("satkgc.token", byId("token").value.trim());
+      sessionStorage.setItem("satkgc.token", field.value.trim());
       resolve();
     };
     dialog.addEventListener("close", close, { once: true });

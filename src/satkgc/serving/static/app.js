@@ -1,11 +1,13 @@
 // The page: reads the question from the form and the address, asks the service, hands the answers to the panels.
-import { Answers } from "./answers.js";
-import { get, post, reference, untilReady } from "./api.js";
+import { Answers, contradicts } from "./answers.js";
+import { about } from "./about.js";
+import { get, post, reference } from "./api.js";
 import { Collection, download, tsv } from "./collection.js";
 import { called, Combobox } from "./combobox.js";
 import { byId, el, readable } from "./dom.js";
 import { Panel } from "./evidence.js";
 import { Facts } from "./facts.js";
+import { openPage, say as status } from "./shell.js";
 
 const ALL = ""; // the value of "all relations"
 const MOST = 50; // suggestions
@@ -28,11 +30,6 @@ let collection = null;
 
 const asked = () => new FormData(form).get("asked");
 const flat = ({ triple, answer: { score, probability, known } }) => ({ ...triple, score, probability, known });
-
-function status(text, kind = "") {
-  byId("status").className = `status ${kind}`;
-  byId("status").replaceChildren(...(Array.isArray(text) ? text : [text]));
-}
 
 // What lies under the evidence takes no focus.
 function cover() {
@@ -88,7 +85,7 @@ async function ask(scroll = true) {
     status(`Asking about ${readable(entity.name)}`, "waiting");
     meaning([]);
     answers.wait();
-    byId("examples").hidden = true;
+    byId("examples").hidden = byId("about").hidden = true;
     const rows = await (other ? relationsBetween(entity, other, pending.signal) : complete(entity, pending.signal));
     answers.show(rows, !other && byId("relation").value === ALL);
     status(summary(rows, entity, other));
@@ -130,7 +127,8 @@ async function complete(entity, signal) {
   const about = reference(entity);
   const relations = chosen === ALL ? await suggestRelations(about, direction, signal) : state.relations.filter((r) => r.id === chosen);
   const k = chosen === ALL ? 5 : 15;
-  const questions = relations.map((r) => ({ [given]: about, relation: r.id, k, drop_known: byId("hide-known").checked }));
+  const filters = { drop_known: byId("hide-known").checked, ...(byId("type").value ? { type: byId("type").value } : {}) };
+  const questions = relations.map((r) => ({ [given]: about, relation: r.id, k, ...filters }));
   const { results } = questions.length ? await post("batch", { questions }, signal) : { results: [] };
   const rows = results.flatMap((result, i) => {
     if (result.error) throw new Error(result.error);
@@ -140,7 +138,8 @@ async function complete(entity, signal) {
     });
   });
   const worth = ({ answer }) => answer.probability ?? answer.score;
-  return rows.sort((a, b) => worth(b) - worth(a) || b.answer.score - a.answer.score).slice(0, chosen === ALL ? 25 : 15);
+  const against = ({ answer }) => contradicts(answer); // they come last, as in the answers to one question
+  return rows.sort((a, b) => against(a) - against(b) || worth(b) - worth(a) || b.answer.score - a.answer.score).slice(0, chosen === ALL ? 25 : 15);
 }
 
 // Those that at least one in twenty of the most similar entities has.
@@ -164,6 +163,7 @@ function summary(rows, entity, other) {
 function remember(entity, other) {
   const parts = { asked: asked(), relation: byId("relation").value };
   if (byId("hide-known").checked) parts.only = "new";
+  if (byId("type").value && !other) parts.type = byId("type").value;
   if (other) parts.other = other.id;
   if (entity.id) parts.id = entity.id;
   else Object.assign(parts, { name: entity.name, description: entity.description, facts: JSON.stringify(entity.facts) });
@@ -181,6 +181,9 @@ async function recall() {
   const relation = parts.get("relation") ?? ALL, there = relation === ALL || state.relations.some((r) => r.id === relation);
   if (there) byId("relation").value = relation;
   byId("hide-known").checked = parts.get("only") === "new";
+  const type = parts.get("type") ?? "";
+  if (type && ![...byId("type").options].some((o) => o.value === type)) byId("type").append(el("option", { value: type }, type));
+  byId("type").value = type;
   turn();
   describeRelation();
   describe(parts.has("name"));
@@ -207,6 +210,7 @@ function begin() {
   byId("new-name").value = byId("new-description").value = "";
   describe(false);
   byId("examples").hidden = byId("examples").childElementCount === 0;
+  byId("about").hidden = byId("about").childElementCount === 0;
   close();
   empty("Type an entity to begin.");
 }
@@ -225,6 +229,7 @@ function turn() {
   byId("triple").append(...(hole === "head" ? slots.reverse() : slots).map(byId));
   byId("triple").dataset.asked = hole;
   byId("slot-relation").classList.toggle("asked", hole === "relation");
+  byId("typed").hidden = hole === "relation" || byId("type").options.length < 2;
   byId("slot-other").classList.toggle("asked", hole !== "relation");
   byId("entity-label").textContent = hole === "head" ? "Tail" : "Head";
   byId("other-label").textContent = hole === "head" ? "Head" : "Tail";
@@ -244,20 +249,10 @@ function describeRelation() {
   byId("relation-text").textContent = chosen ? `${chosen.triples.toLocaleString("en")} statements` : "those that similar entities have";
 }
 
-function theme() {
-  const root = document.documentElement;
-  root.dataset.theme = localStorage.getItem("satkgc.theme") ?? "";
-  byId("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("satkgc.theme", root.dataset.theme);
-  });
-}
-
 function wire() {
   form.addEventListener("submit", (event) => (event.preventDefault(), ask()));
   for (const radio of form.elements.asked) radio.addEventListener("change", () => (turn(), ask()));
-  for (const id of ["relation", "hide-known"]) byId(id).addEventListener("change", () => (describeRelation(), ask()));
+  for (const id of ["relation", "hide-known", "type"]) byId(id).addEventListener("change", () => (describeRelation(), ask()));
   byId("mode").addEventListener("click", () => {
     describe(!state.fresh);
     byId(state.fresh ? "new-name" : "entity").focus();
@@ -274,6 +269,7 @@ function wire() {
       document.querySelector(".answer")?.focus();
     }
     if (event.key === "Escape" && !typing && !byId("detail").hidden) close(true);
+    if (!typing && !event.defaultPrevented) answers.key(event);
   });
   document.querySelector(".skip").addEventListener("click", (event) => (event.preventDefault(), byId("answers").focus()));
   byId("download-answers").addEventListener("click", () => download(state.graph, "answers", "tsv", tsv(answers.rows.map(flat))));
@@ -282,16 +278,15 @@ function wire() {
 }
 
 async function start() {
-  theme();
   turn();
-  await untilReady(({ status: now }) => status({ loading: "The model is loading", failed: "The model could not be loaded." }[now]
-    ?? "The service does not answer.", now === "loading" ? "waiting" : "error"));
-  const [info, { relations }] = await Promise.all([get("info"), get("relations")]);
+  const info = await openPage();
+  const [{ relations }, { types }] = await Promise.all([get("relations"), get("types")]);
   Object.assign(state, { relations, graph: info.graph });
   byId("links").hidden = sessionStorage.getItem("satkgc.token") !== null; // a link cannot send it
-  const count = (n, what) => `${n.toLocaleString("en")} ${what}`;
-  byId("run").textContent = [info.graph, count(info.entities, "entities"), count(info.relations, "relations"),
-    count(info.triples, "statements")].join(" · ");
+  about(byId("about"), info, relations);
+  byId("type").replaceChildren(el("option", { value: "" }, "any"),
+    ...types.map((t) => el("option", { value: t.id }, `${readable(t.name)} (${t.entities.toLocaleString("en")})`)));
+  turn();
   byId("relation").replaceChildren(el("option", { value: ALL }, "all relations"),
     ...relations.map((r) => el("option", { value: r.id }, readable(r.name))));
   byId("relation").value = relations[0]?.id ?? ALL;

@@ -1,5 +1,6 @@
 // The neighbourhood of a triple: both ends, what is next to them, the paths between, and the proposed edge.
 import { readable, shorten, svg } from "./dom.js";
+import { label } from "./labels.js";
 import { layout } from "./layout.js";
 
 export const FRESH = "\u0000new"; // the id of a new entity's node, which no entity of a graph has
@@ -8,22 +9,42 @@ export const FRESH = "\u0000new"; // the id of a new entity's node, which no ent
 export function draw(triple, details, path, known, width, onPick, strong = []) {
   const graph = collect(triple, details, path, strong, width < 480 ? 6 : 9);
   const ends = [triple.head.id ?? FRESH, triple.tail.id ?? FRESH];
-  const height = Math.min(380, 150 + 16 * graph.nodes.length);
-  const nodes = graph.nodes.map((node) => size(node, ends, width, height));
+  const title = `The neighbourhood of ${readable(triple.head.name)} and ${readable(triple.tail.name)}`;
+  const fixed = [[0.26, 0.46], [0.74, 0.54]], asks = ends[0] === ends[1] ? null : readable(triple.relation.name);
+  return picture(graph, ends, fixed, asks, { title, width, known, onPick, say: "Ask about" });
+}
+
+// An entity in the middle of what is next to it.
+export function drawAround(detail, width, onPick) {
+  const nodes = new Map([[detail.id, { id: detail.id, name: readable(detail.name) }]]), edges = new Map();
+  for (const next of varied(detail.neighbours, width < 480 ? 8 : 16)) {
+    if (!nodes.has(next.id)) nodes.set(next.id, { id: next.id, name: readable(next.name) });
+    const [from, to] = next.direction === "out" ? [detail.id, next.id] : [next.id, detail.id];
+    edges.set(JSON.stringify([from, to]), { from, to, label: readable(next.relation_name), weight: 0 });
+  }
+  const graph = { nodes: [...nodes.values()], edges: [...edges.values()].filter((e) => e.from !== e.to) };
+  const title = `The neighbourhood of ${readable(detail.name)}`;
+  return picture(graph, [detail.id], [[0.5, 0.5]], null, { title, width, known: true, onPick, say: "Go to" });
+}
+
+// ends stand at these parts of width and height; asks is the label of an edge between two of them that needs room.
+function picture(graph, ends, fixed, asks, { title, width, known, onPick, say }) {
+  const height = Math.min(asks === null ? 460 : 380, 150 + 16 * graph.nodes.length);
+  const nodes = graph.nodes.map((node) => size(node, ends, fixed, width, height));
   const index = new Map(nodes.map((node, i) => [node.id, i]));
-  const taken = ends[0] === ends[1] ? [] : asked(nodes[index.get(ends[0])], nodes[index.get(ends[1])], readable(triple.relation.name));
-  const places = layout(nodes, graph.edges.map((e) => [index.get(e.from), index.get(e.to)]), width, height, taken);
+  const taken = asks === null ? [] : asked(nodes[index.get(ends[0])], nodes[index.get(ends[1])], asks);
+  const places = layout(nodes, graph.edges.map((e) => [index.get(e.from), index.get(e.to)]), width, height, taken, { longest: asks === null ? 150 : 95 });
   const place = (id) => places[index.get(id)];
 
-  const picture = svg("svg", { class: "drawing", viewBox: `0 0 ${width} ${height}`, role: "group",
-    "aria-label": `The neighbourhood of ${readable(triple.head.name)} and ${readable(triple.tail.name)}` });
-  picture.append(arrow("arrow", "edge-end"), arrow("arrow-accent", "edge-end accent"));
-  for (const edge of graph.edges) {
-    picture.append(line(edge, nodes[index.get(edge.from)], place(edge.from), nodes[index.get(edge.to)], place(edge.to), known));
-  }
-  nodes.forEach((node, i) => picture.append(dot(node, places[i], ends, onPick)));
-  hover(picture);
-  return picture;
+  const drawn = svg("svg", { class: "drawing", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": title });
+  drawn.append(arrow("arrow", "edge-end"), arrow("arrow-accent", "edge-end accent"));
+  const lines = graph.edges.map((edge) =>
+    line(edge, nodes[index.get(edge.from)], place(edge.from), nodes[index.get(edge.to)], place(edge.to), known));
+  const boxes = nodes.map((node, i) => ({ ...places[i], width: node.width, height: node.height }));
+  label(lines, boxes, { width, height });
+  drawn.append(...lines.map(({ group }) => group), ...nodes.map((node, i) => dot(node, places[i], ends, onPick, say)));
+  hover(drawn);
+  return drawn;
 }
 
 function collect({ head, relation, tail }, details, path, strong, limit) {
@@ -77,10 +98,10 @@ function varied(neighbours, limit) {
   return turns.sort((a, b) => a.turn - b.turn).slice(0, limit).map(({ next }) => next);
 }
 
-function size(node, ends, width, height) {
+function size(node, ends, places, width, height) {
   const end = ends.indexOf(node.id);
   const label = shorten(node.name, end < 0 ? 20 : 24);
-  const fixed = end < 0 ? undefined : { x: width * (end === 0 ? 0.26 : 0.74), y: height * (end === 0 ? 0.46 : 0.54) };
+  const fixed = end < 0 ? undefined : { x: width * places[end][0], y: height * places[end][1] };
   const [letter, radius, tall] = end < 0 ? [6, 4, 28] : [7.6, 7, 36];
   return { ...node, label, fixed, radius, width: Math.max(24, label.length * letter), height: tall };
 }
@@ -122,24 +143,25 @@ function line(edge, source, from, target, to, known) {
   const kind = edge.kind === "asked" && known ? "asked held" : (edge.kind ?? "");
   const accent = edge.kind ? "arrow-accent" : "arrow";
   const statement = `${source.name} – ${edge.label} – ${target.name}`, d = `M${x1} ${y1}Q${mx} ${my} ${x2} ${y2}`;
-  return svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]), role: "img", "aria-label": statement },
+  const text = svg("text", { x: (x1 + x2) / 4 + mx / 2, y: (y1 + y2) / 4 + my / 2 - 5 }, shorten(edge.label, 30));
+  const group = svg("g", { class: `edge ${kind}`, "data-ends": JSON.stringify([edge.from, edge.to]), role: "img", "aria-label": statement },
     edge.weight > 0 && svg("path", { class: "band", d, "--weight": edge.weight }),
     svg("path", { d, "marker-end": `url(#${accent})` }),
-    svg("text", { x: (x1 + x2) / 4 + mx / 2, y: (y1 + y2) / 4 + my / 2 - 5 }, edge.label),
-    svg("title", {}, statement));
+    text, svg("title", {}, statement));
+  return { group, text, edge, curve: [[x1, y1], [mx, my], [x2, y2]] };
 }
 
-function dot(node, { x, y }, ends, onPick) {
+function dot(node, { x, y }, ends, onPick, say) {
   const pick = node.id === FRESH ? undefined : () => onPick(node);
   return svg("g", { class: ends.includes(node.id) ? "node end" : "node", transform: `translate(${x} ${y})`, "data-id": node.id,
-      tabindex: pick && "0", role: pick && "button", "aria-label": pick && `Ask about ${node.name}`, onclick: pick,
+      tabindex: pick && "0", role: pick && "button", "aria-label": pick && `${say} ${node.name}`, onclick: pick,
       onkeydown: pick && ((event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), pick())) },
     svg("circle", { cy: dotY(node), r: node.radius }),
     svg("text", { y: node.height / 2 - 5 }, node.label),
     svg("title", {}, node.name));
 }
 
-// The edges of the node under the pointer or in focus show their relations; the others step back.
+// The edges of the node under the pointer or in focus show their relations, all of them; the others step back.
 function hover(picture) {
   const light = (event) => {
     const id = event.target.closest?.(".node")?.dataset.id;

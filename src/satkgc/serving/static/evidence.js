@@ -1,8 +1,8 @@
 // The panel beside the answers: why the model says so.
 import { get, post, reference } from "./api.js";
-import { statement } from "./collection.js";
 import { draw, FRESH } from "./drawing.js";
 import { el, percent, readable, svg } from "./dom.js";
+import { entityPage } from "./shell.js";
 
 const part = (title, note, ...content) =>
   el("section", { class: "part" }, el("h3", {}, title), note && el("p", { class: "muted" }, note), ...content);
@@ -18,18 +18,24 @@ export class Panel {
   }
 
   async show(row, onClose) {
-    this.pending?.abort();
-    const pending = (this.pending = new AbortController());
-    const { triple, answer, asked } = row;
+    const { triple, answer } = row;
     const head = el("header", {},
       el("button", { class: "quiet close", type: "button", "aria-label": "Close the evidence", onclick: onClose }, "×"),
-      el("h2", {}, statement(triple)),
+      el("h2", {}, linked(triple)),
       el("p", { class: "muted" }, answer.known ? "The graph holds this statement." : "The graph does not hold this statement."));
+    const shown = this.fill(row, head);
+    this.panel.focus({ preventScroll: true });
+    await shown;
+  }
+
+  // The evidence below a head of the caller's own.
+  async fill({ triple, answer, asked }, ...head) {
+    this.pending?.abort();
+    const pending = (this.pending = new AbortController());
     const body = el("div", {}, el("p", { class: "status waiting" }, "Looking for evidence"));
-    this.panel.replaceChildren(head, body);
+    this.panel.replaceChildren(...head, body);
     this.panel.hidden = false;
     this.panel.scrollTop = 0;
-    this.panel.focus({ preventScroll: true });
     try {
       const neighbours = (end) =>
         end.id ? get("entity", { id: end.id, limit: 60 }, pending.signal) : { id: FRESH, neighbours: end.neighbours ?? [] };
@@ -41,13 +47,19 @@ export class Panel {
       body.replaceChildren(
         draw(triple, details, evidence.path, answer.known, width, this.onPick, evidence.strong_paths),
         legend(answer.known, evidence.strong_paths.length > 0),
-        ...experts(evidence), ...strongPaths(evidence), similar(evidence, triple), path(evidence), texts(evidence));
+        ...against(evidence), ...experts(evidence), ...strongPaths(evidence), similar(evidence, triple), path(evidence), texts(evidence));
     } catch (error) {
       if (error.name === "AbortError") return;
       body.replaceChildren(el("p", { class: "status error" }, error.message));
     }
   }
 }
+
+// A name that leads to the page of its entity; a new one has none.
+const page = ({ id, name }) => (id ? el("a", { href: entityPage(id) }, readable(name)) : readable(name));
+
+export const linked = (t) =>
+  el("span", { class: "statement" }, el("b", {}, page(t.head)), el("i", {}, readable(t.relation.name)), el("b", {}, page(t.tail)));
 
 function legend(known, strong) {
   const sample = (kind, text, band) => el("span", {}, svg("svg", { viewBox: "0 0 26 8", width: 26, height: 8, "aria-hidden": "true" },
@@ -56,6 +68,13 @@ function legend(known, strong) {
     sample(known ? "asked held" : "asked", known ? "this statement" : "this statement (dashed: not in the graph)"),
     sample("path", "the shortest path"), strong && sample("", "the paths that count (wider: more)", true),
     sample("", "what else the graph holds"));
+}
+
+// What the graph's own logic says against the statement, or why it is nothing new.
+function against({ objection }) {
+  if (!objection) return [];
+  const title = ["mirrored", "implied"].includes(objection.kind) ? "The graph says so already" : "The graph speaks against it";
+  return [part(title, objection.reason)];
 }
 
 // Of a fused model: how much of the answer is whose doing. A bar to the left is an expert that speaks against it.
@@ -75,18 +94,18 @@ function experts({ experts, asked }) {
 function similar({ similar }, triple) {
   if (!similar.length) return part("Closest known statements", "None: no other statement has this relation, or this model does not tell which entities are alike.");
   const one = (s) =>
-    el("li", {}, statement({ head: { name: s.head_name }, relation: triple.relation, tail: { name: s.tail_name } }),
+    el("li", {}, linked({ head: { id: s.head, name: s.head_name }, relation: triple.relation, tail: { id: s.tail, name: s.tail_name } }),
       el("span", { class: "muted number", title: "cosine of the two heads" }, s.similarity.toFixed(2)));
   return part("Closest known statements", "of this relation, by the similarity of their heads",
     el("ol", { class: "similar" }, ...similar.map(one)));
 }
 
 function stops(steps) {
-  const stop = (name) => el("span", { class: "stop" }, readable(name));
+  const stop = (id, name) => el("span", { class: "stop" }, page({ id, name }));
   const step = (s) => [
     el("span", { class: "via" }, s.direction === "out" ? `— ${readable(s.relation_name)} →` : `← ${readable(s.relation_name)} —`),
-    stop(s.target_name)];
-  return el("p", { class: "path" }, stop(steps[0].source_name), ...steps.flatMap(step));
+    stop(s.target, s.target_name)];
+  return el("p", { class: "path" }, stop(steps[0].source, steps[0].source_name), ...steps.flatMap(step));
 }
 
 function path({ path }) {

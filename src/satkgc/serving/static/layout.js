@@ -1,11 +1,11 @@
 // Where the nodes of a small drawing go: springs, repulsion, and labels that do not lie on each other.
 
 // nodes: [{id, width, height, fixed?: {x, y}}], edges: [[i, j]]; gives [{x, y}] inside width × height.
-// taken: boxes like fixed nodes, but of no other force, where no node may lie.
+// longest: an edge is about so long where there is room. taken: boxes like fixed nodes, but of no other force, where no node may lie.
 // The same graph always gives the same drawing: the start is a circle, nothing is random.
-export function layout(nodes, edges, width, height, taken = [], rounds = 320) {
+export function layout(nodes, edges, width, height, taken = [], { rounds = 320, longest = 95 } = {}) {
   const n = nodes.length;
-  const ideal = Math.min(95, 0.8 * Math.sqrt((width * height) / Math.max(n, 1)));
+  const ideal = Math.min(longest, 0.8 * Math.sqrt((width * height) / Math.max(n, 1)));
   const at = nodes.map((node, i) => node.fixed
     ? { ...node.fixed }
     : { x: width / 2 + 0.4 * width * Math.cos(2.4 * i), y: height / 2 + 0.4 * height * Math.sin(2.4 * i) });
