@@ -8,7 +8,9 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 
+from little_world import write_run
 from satkgc import KnowledgeGraph
+from satkgc.completion import Completer
 from satkgc.completion.consistency import Conflict, Consistency
 from satkgc.kg import SPLITS, RelationLogic, Vocabulary, relation_logic
 
@@ -99,3 +101,39 @@ def test_proposals_take_a_logic(completer, tmp_path, caplog):
     assert read(tmp_path / "some.csv") == expected
     assert len(expected) < len(read(tmp_path / "all.csv"))
     assert "mirrored; --implied keeps them" in caplog.text
+
+
+def test_two_hundred_proposals_on_a_thesaurus(tmp_path, tiny_backbone):
+    """Each pair written both ways, as thesauri do; networkx says what is mirrored, implied or cyclic."""
+    rng = np.random.default_rng(5)
+    broader = {(i, int(rng.integers(0, i))) for i in range(1, 150) for _ in range(2)}
+    related = {tuple(sorted(pair)) for pair in rng.integers(0, 150, (60, 2)).tolist() if pair[0] != pair[1]}
+    lines = ["@prefix : <http://e/> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"]
+    lines += [f":c{h} skos:broader :c{t} . :c{t} skos:narrower :c{h} .\n" for h, t in broader]
+    lines += [f":c{a} skos:related :c{b} . :c{b} skos:related :c{a} .\n" for a, b in related]
+    (tmp_path / "t.ttl").write_text("".join(lines))
+    kg = KnowledgeGraph.load(tmp_path / "t.ttl")
+    completer = Completer.load(write_run(tmp_path / "run", kg, tiny_backbone))
+
+    def wrong(file, **options):
+        completer.propose(tmp_path / file, n=200, second_answers=True, **options)
+        with (tmp_path / file).open(newline="") as table:
+            rows = [
+                tuple(row[c].rpartition("/")[2] for c in ("head", "relation", "tail")) for row in csv.DictReader(table)
+            ]
+        assert len(rows) == 200
+        tree = nx.DiGraph((f"c{h}", f"c{t}") for h, t in broader)
+        sides = {frozenset((f"c{a}", f"c{b}")) for a, b in related}
+        count = 0
+        for head, relation, tail in rows:
+            if relation.endswith("related"):
+                count += frozenset((head, tail)) in sides
+                sides.add(frozenset((head, tail)))
+                continue
+            low, high = (head, tail) if relation.endswith("broader") else (tail, head)
+            count += nx.has_path(tree, low, high) or nx.has_path(tree, high, low)
+            tree.add_edge(low, high)
+        return count
+
+    assert wrong("logic.csv") == 0
+    assert wrong("all.csv", implied=True) > 20

@@ -6,7 +6,7 @@ Read from what a graph states itself (OWL, RDFS) and from what SKOS and OWL defi
 - *inverse* and *symmetric*: at least half of the triples of each have their mirror (`mirror_relations`);
 - *transitive*: of the ends of two steps at least 90 % are joined by one;
 - *hierarchy*: there is no cycle, and at most 1 % of such ends are joined, so that what two steps say is left unsaid;
-- *functional*, *inverse_functional*: at least 95 % of its heads have one tail, of its tails one head;
+- *functional*, *inverse_functional*: at least 99 % of its heads have one tail, of its tails one head;
 - *implies*: at least 95 % of its triples are also there with another relation;
 - *domain*, *range*: at most 20 types that at least 95 % of its heads, or tails, have, where they have types.
 

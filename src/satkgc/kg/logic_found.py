@@ -15,7 +15,8 @@ from satkgc.kg.logic import RelationLogic, is_general
 
 FEWEST = 20
 CLOSED, OPEN = 0.9, 0.01  # shares of two steps that one joins: in a transitive relation, in a hierarchy
-SINGLE = IMPLIED = TYPED = 0.95
+SINGLE = 0.99  # with 0.95, hypernyms of WordNet had one tail, and right second ones were pushed behind wrong ones
+IMPLIED = TYPED = 0.95
 RARE = 0.01  # a type that fewer of the entities at an end have is none of that end's
 MOST_TYPES = 20
 LARGEST = 2_000_000  # triples of a relation whose steps are followed

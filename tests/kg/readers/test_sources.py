@@ -97,6 +97,7 @@ def test_kinds_are_not_mixed(tmp_path: Path, thesaurus: Path) -> None:
     [
         ("t.csv", {"languages": "de"}, "--languages says nothing of tables; leave it out; it is for RDF"),
         ("t.csv", {"graphs": "http://e/g"}, "--graph says nothing of tables"),
+        ("t.csv", {"label": "x"}, "--label names a column of a table of entities, and there is none; .* --entities"),
         ("g.nt", {"head": "x"}, "--head says nothing of RDF; leave it out; it is for tables"),
         ("g.nt", {"duplicates": "first"}, "--duplicates says nothing of RDF; .* for a folder of train.tsv and tables"),
         ("folder", {"relation_name": "x"}, "--relation-name says nothing of a folder of train.tsv; .* for tables"),

@@ -91,6 +91,11 @@ def read_tables(
     if not edges:
         remedy = "name the columns: --head COLUMN --relation COLUMN --tail COLUMN"
         raise SatkgcError("no table has triples", where=tables[0].shown, remedy=remedy)
+    if not entities and relations is None and set(kinds) == {"edges"}:
+        for flag in ("id", "label", "description"):
+            if getattr(options, flag):
+                what = f"--{flag} names a column of a table of entities, and there is none"
+                raise SatkgcError(what, where=tables[0].shown, remedy="give that with --entities")
     if len(options.relation_name) not in (0, 1, len(edges)):
         remedy = "give one for all tables, or one for each in order"
         raise SatkgcError(f"{len(options.relation_name)} relation names for {len(edges)} tables", remedy=remedy)
