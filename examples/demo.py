@@ -1,4 +1,4 @@
-"""Train a small model on a sample of WordNet, see what it learned, and ask it three questions.
+"""Train a small model on a sample of WordNet, see what it learned, and ask it four questions.
 
     make demo          or: python examples/demo.py
 
@@ -18,13 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 import satkgc
+from satkgc.completion import Completer
 from satkgc.evaluation import Report, evaluate
 from satkgc.models import MODELS
 from satkgc.training import make_config
 
 FOLDER = Path("runs/demo")
 GRAPH = "wordnet-sample"
-RECIPE = "satkgc-adjusted"
+RECIPE = "quick"
 console = Console(highlight=False)
 
 
@@ -35,13 +36,13 @@ def main() -> None:
     console.print(f"[bold]1. A graph[/]   {kg!r}")
 
     console.print("[bold]2. Untrained[/] how well does the language model alone guess the held-out triples?")
-    config = make_config(RECIPE, benchmark=kg.benchmark)
+    config = make_config(RECIPE, benchmark=kg.benchmark).experts["text"]
     model = MODELS[config.model.kind](kg, config.model).eval()
     untrained = evaluate(model, kg, "test", config.evaluation)
     show(untrained)
     del model  # what follows needs the memory
 
-    console.print("[bold]3. Training[/]  subgraph batches, proximity, frequency weights: the full method")
+    console.print("[bold]3. Training[/]  heads on the frozen language model, then embeddings, then how to mix the two")
     shutil.rmtree(FOLDER, ignore_errors=True)
     run = satkgc.train(kg, RECIPE, FOLDER)
 
@@ -53,14 +54,16 @@ def main() -> None:
     draw(untrained, trained, FOLDER / "demo.png")
 
     console.print("[bold]5. Questions[/] three held-out triples without their tails; ✓ marks the one that was held out")
-    ask(run)
+    ask_held_out(run)
+    console.print("   and what is a dog?")
+    ask(run.completer(), "dog.n.01", "hypernym")
     before, after = (report.metrics()["both"]["mrr"] for report in (untrained, trained))
     console.print(f"\nMRR {before:.3f} → {after:.3f} in {(time.perf_counter() - began) / 60:.1f} minutes.")
     console.print(
-        f"Look at {FOLDER / 'demo.png'}, {FOLDER / 'curves.png'} and {FOLDER / 'README.md'}. Try next:\n"
+        f"Look at {FOLDER / 'demo.png'}, {FOLDER / 'experts'} and {FOLDER / 'README.md'}. Try next:\n"
         f"  satkgc complete {FOLDER} --head happy.a.01 --relation also_see\n"
         f"  satkgc serve {FOLDER}\n"
-        f"  satkgc train {GRAPH} --recipe simkgc --out runs/simkgc   # the same without the method's three parts\n"
+        f"  satkgc train {GRAPH} --recipe satkgc --out runs/satkgc   # the paper: trains the language model too\n"
         "  satkgc train path/to/your/graph --out runs/mine",
         markup=False,
     )
@@ -72,19 +75,26 @@ def show(report: Report) -> None:
     console.print("   " + "   ".join(f"{name} {both[name]:.3f}" for name in ("mrr", "hits@1", "hits@3", "hits@10")))
 
 
-def ask(run: satkgc.Run) -> None:
+def ask_held_out(run: satkgc.Run) -> None:
     """Ask for the tails of three held-out triples, each of another relation."""
     completer, kg = run.completer(), run.kg
     _, firsts = np.unique(kg.test[:, 1], return_index=True)
     common = sorted(firsts, key=lambda row: -np.count_nonzero(kg.train[:, 1] == kg.test[row, 1]))[:3]
     for head, relation, tail in kg.test[common]:
-        question = f"{kg.entities.name(head)} ({kg.entities.description(head)}) · {kg.relations.name(relation)} · ?"
-        table = Table(title=question, title_justify="left", title_style="italic", show_header=False, box=None)
-        for answer in completer.tails(kg.entities.id(head), kg.relations.id(relation), k=5):
-            mark = "✓" if answer.id == kg.entities.id(tail) else ""
-            chance = "" if answer.probability is None else f"{answer.probability:.0%}"
-            table.add_row(mark, f"{answer.score:.2f}", chance, answer.name, answer.description[:70])
-        console.print(table)
+        ask(completer, kg.entities.id(head), kg.relations.id(relation), kg.entities.id(tail))
+
+
+def ask(completer: Completer, head: str, relation: str, held_out: str | None = None) -> None:
+    """The five best tails, known ones too."""
+    entities, relations = completer.kg.entities, completer.kg.relations
+    entity = entities.index(head)
+    name = f"{entities.name(entity)} ({entities.description(entity)}) · {relations.name(relations.index(relation))} · ?"
+    table = Table(title=name, title_justify="left", title_style="italic", show_header=False, box=None)
+    for answer in completer.tails(head, relation, k=5):
+        mark = "✓" if answer.id == held_out else "known" if answer.known else ""
+        chance = "" if answer.probability is None else f"{answer.probability:.0%}"
+        table.add_row(mark, f"{answer.score:.2f}", chance, answer.name, answer.description[:70])
+    console.print(table)
 
 
 def draw(untrained: Report, trained: Report, file: Path) -> None:

@@ -21,6 +21,13 @@ from tasks import small_graph
 # The smallest settings of each kind; a backbone is there for those that want one.
 SMALL = {
     "embedding": lambda backbone: {"dim": 8, "scale": 0.5, "n3": 0.01, "relation_loss": 0.5, "dropout": 0.1},
+    "frozen": lambda backbone: {
+        "encoder": {"backbone": str(backbone)},
+        "text": {"max_tokens": 30, "neighbours": 0},
+        "relation_dim": 8,
+        "hidden": 16,
+        "negatives": 12,
+    },
     "paths": lambda backbone: {"dim": 4, "layers": 2},
     "text": lambda backbone: {
         "encoder": {"backbone": str(backbone), "dropout": 0.1},

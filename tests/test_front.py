@@ -6,12 +6,14 @@ import os
 import signal
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import satkgc
 from satkgc.cli import app
 from satkgc.errors import UNFINISHED, SatkgcError
 from satkgc.models import ContrastiveLoss, TextModel
+from satkgc.training import default_recipe, recipes
 from tasks import small_graph
 
 
@@ -77,13 +79,23 @@ def test_the_command_line(run, settings, tmp_path):
         CliRunner().invoke(app, [*command, "--set", "training.steps"], catch_exceptions=False)
 
 
-def test_the_default_folder_is_named_after_graph_and_recipe(settings, tmp_path, monkeypatch):
+def test_without_a_recipe_a_cpu_gets_the_quick_one(tiny_backbone, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    short = settings | {"training.steps": 1, "training.validations": 0}
-    run = satkgc.train(small_graph(), overrides=short)
-    assert run.folder.as_posix() == "runs/small-satkgc-adjusted"
-    assert "valid" not in run.metrics
-    assert run.metrics["kept_step"] == 1
+    short = {"model.encoder.backbone": str(tiny_backbone), "training.device": "cpu", "training.steps": 2}
+    short |= {f"experts.{name}.training.validations": 0 for name in ("text", "complex")}
+    run = satkgc.train(small_graph(), overrides=short | {"experts.text.model.text.max_tokens": 30})
+    assert run.folder.as_posix() == "runs/small-quick", "named after graph and recipe"
+    assert [part.config.model.kind for part in run.experts.values()] == ["frozen", "embedding"]
+    assert "no GPU, so the recipe is quick" in capsys.readouterr().err
+    assert run.completer().tails(run.kg.entities.id(0), run.kg.relations.id(0), k=3)
+    assert not list(run.folder.rglob("checkpoints"))
+
+
+def test_a_gpu_gets_the_full_recipe_and_so_does_a_loss_of_ones_own(monkeypatch):
+    assert default_recipe("cpu") == "quick"
+    assert default_recipe("cpu", custom=True) == "satkgc-adjusted"
+    monkeypatch.setattr(recipes, "find_device", lambda name: torch.device("cuda:0"))
+    assert default_recipe() == "satkgc-adjusted"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +113,7 @@ def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
 
     monkeypatch.setattr(TextModel, "backward", interrupted)
     with pytest.raises(raised):
-        satkgc.train(small_graph(), out=tmp_path, overrides=settings)
+        satkgc.train(small_graph(), "satkgc", tmp_path, overrides=settings)
     monkeypatch.undo()
     run = satkgc.Run.load(tmp_path)
     assert (tmp_path / "checkpoints" / "step-00000001").is_dir()
@@ -114,7 +126,7 @@ def test_a_script_that_is_told_to_stop_does_not_go_on_with_half_a_model(
 
 
 def test_a_run_that_reaches_its_limit_is_returned_as_it_is(settings, tmp_path):
-    run = satkgc.train(small_graph(), out=tmp_path, overrides=settings | {"training.max_minutes": 1e-9})
+    run = satkgc.train(small_graph(), "satkgc", tmp_path, overrides=settings | {"training.max_minutes": 1e-9})
     assert not run.finished
     assert not (tmp_path / "index").exists()
     finished = satkgc.train(small_graph(), out=tmp_path, overrides={"training.max_minutes": None}, resume=True)

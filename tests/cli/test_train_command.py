@@ -12,7 +12,7 @@ from satkgc.cli.train import HELP
 from satkgc.completion import INDEXES
 from satkgc.errors import SatkgcError
 from satkgc.export import FORMATS
-from satkgc.training import DEFAULT_RECIPE, recipe_names
+from satkgc.training import default_recipe, recipe_names
 
 pytest_plugins = ["world"]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -27,7 +27,7 @@ def test_the_version() -> None:
 
 
 def test_a_length_in_epochs() -> None:
-    shown = run("train", "wordnet-sample", "--epochs", "2", "--show").stdout
+    shown = run("train", "wordnet-sample", "--recipe", "simkgc", "--epochs", "2", "--show").stdout
     assert "training.epochs = 2.0\n" in shown
     assert "# 102 steps on" in shown
     with pytest.raises(SatkgcError, match="--steps and --epochs at once; give one of them"):
@@ -36,7 +36,8 @@ def test_a_length_in_epochs() -> None:
 
 def test_help_names_every_recipe_and_the_default() -> None:
     assert all(name in HELP for name in recipe_names())
-    assert option("train", "recipe").show_default == DEFAULT_RECIPE
+    assert option("train", "recipe").show_default == "quick, on a GPU satkgc-adjusted"
+    assert default_recipe("cpu") == "quick"
 
 
 def test_help_names_what_the_registries_have() -> None:

@@ -162,7 +162,8 @@ def test_vectors_are_of_length_one_and_their_products_the_scores(kind, tiny_back
         for parameter in model.parameters():
             parameter.neg_().add_(0.1)
     assert np.array_equal(frozen.encode_entities(everyone), entities)
-    assert not np.allclose(model.encode_entities(everyone), entities, atol=1e-3)
+    assert np.array_equal(frozen.encode_questions(questions), queries)
+    assert not np.allclose(model.encode_questions(questions), queries, atol=1e-3)
 
 
 def test_weights_that_are_nan_are_refused_by_evaluation_in_one_line(kind, tiny_backbone):

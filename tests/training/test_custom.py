@@ -23,6 +23,8 @@ SHOWN = re.findall(r"^```python\n(.*?)^```", SECTION.split("\n## ")[0], re.DOTAL
 
 
 def train(kg, *args, sampler=None, loss=None, **options):
+    if not (args or sampler or loss or "resume" in options):
+        args = ("satkgc-adjusted",)
     return train_or_stop(kg, *args, custom=Custom(sampler, loss), **options)[0]
 
 

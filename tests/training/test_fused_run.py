@@ -203,6 +203,8 @@ def test_settings_reach_the_experts():
     config = make_config("fused", overrides={"training.seed": 7, "experts.text.training.epochs": "2"})
     assert [part.training.seed for part in config.experts.values()] == [7] * len(config.experts)
     assert config.experts["text"].training.epochs == 2.0
+    short = make_config("fused", overrides={"training.steps": 7}).experts.values()
+    assert [part.training.steps for part in short] == [7, 7, 7]
     assert config.experts["text"].recipe == "neighbours"
     own = make_config("fused", overrides={"training.seed": 7, "experts.complex.training.seed": 8})
     assert own.experts["complex"].training.seed == 8
@@ -222,7 +224,7 @@ def test_settings_reach_the_experts():
 @pytest.mark.parametrize(
     ("setting", "what"),
     [
-        ({"training.epochs": 3}, "say of which: experts.text.training.epochs"),
+        ({"training.clip": 3}, "say of which: experts.text.training.clip"),
         ({"experts.tekst.training.epochs": 3}, "there is no such expert"),
         ({"experts.text.training.epoch": 3}, "did you mean training.epochs"),
         ({"experts.text.recipe": "nobody's"}, "unknown recipe"),

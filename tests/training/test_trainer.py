@@ -45,7 +45,9 @@ def settings(tiny_backbone):
 
 
 def train(kg, *args, **options):
-    """The run, whether it came to its end or not."""
+    """The run, whether it came to its end or not; of the default recipe of GPUs, unless one is given."""
+    if not (args or options.keys() & {"config", "resume"}):
+        args = ("satkgc-adjusted",)
     return train_or_stop(kg, *args, **options)[0]
 
 
@@ -347,7 +349,7 @@ def test_lost_best_weights_are_told_and_the_last_ones_kept(settings, run, tmp_pa
     monkeypatch.setattr(
         Validation, "__call__", lambda *_: {"both": dict.fromkeys(run.metrics["valid"]["both"], next(values))}
     )
-    shared = settings | {"training.steps": 2, "training.validations": 2}
+    shared = settings | {"training.steps": 2, "training.validations": 2, "training.keep_checkpoints": True}
     graph, folder = small_graph(), tmp_path / "run"
     train(graph, out=folder, overrides=shared)
     (best,) = (folder / "checkpoints").glob("best-*")

@@ -13,7 +13,10 @@ HELP = """Train a model on a knowledge graph.
 
 KG is a name from `satkgc kg list`, a folder, a table of triples or an RDF file.
 
-[bold]Recipes[/bold]: satkgc (the paper), satkgc-authors (the authors' program), simkgc; satkgc-adjusted and
+Without a GPU the recipe is quick, unless you name one: a frozen encoder with small trained heads, minutes on a laptop.
+On a GPU it is satkgc-adjusted, which trains the encoders. What a run will take is printed before it starts.
+
+[bold]Recipes[/bold]: quick; satkgc (the paper), satkgc-authors (the authors' program), simkgc; satkgc-adjusted and
 simkgc-adjusted (with our changes), neighbours (texts that name neighbours by relation); wo-saam, wo-pcl-fmt, wo-fmt,
 wo-pcl (ablations), rwr, brwr-p, mcmc, mixed (other samplers); complex, distmult, transe, rotate, rotate-saam, tucker,
 compounde (embeddings, no text); paths (message passing along the graph, no text); fused (text, embeddings and paths as
@@ -42,7 +45,7 @@ def register(app: typer.Typer) -> None:
 def train(
     kg: Annotated[str, typer.Argument(metavar="KG", help="The graph to train on.")],
     recipe: Annotated[
-        str | None, typer.Option(help="A recipe's name or TOML file.", show_default="satkgc-adjusted")
+        str | None, typer.Option(help="A recipe's name or TOML file.", show_default="quick, on a GPU satkgc-adjusted")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to write.", show_default="runs/KG-RECIPE")] = None,
     set_: Annotated[
@@ -56,6 +59,9 @@ def train(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that stopped, or begin it.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Ignore the recipe's settings for this graph.")] = False,
+    keep_checkpoints: Annotated[
+        bool, typer.Option("--keep-checkpoints", help="Leave the checkpoints of the finished run where they are.")
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Print all settings and stop.")] = False,
 ) -> None:
     """Parse, train, print where the run is."""
@@ -69,6 +75,8 @@ def train(
         raise SatkgcError("--steps and --epochs at once", remedy="give one of them")
     options = {"training.steps": steps, "training.epochs": epochs, "training.seed": seed, "training.device": device}
     overrides |= {name: value for name, value in options.items() if value is not None}
+    if keep_checkpoints:
+        overrides["training.keep_checkpoints"] = True
     if show:
         _show(kg, recipe, overrides, plain)
         return
@@ -84,11 +92,12 @@ def train(
 def _show(kg: str, recipe: str | None, overrides: dict[str, object], plain: bool) -> None:
     from satkgc.kg import KnowledgeGraph
     from satkgc.settings import flatten
-    from satkgc.training import DEFAULT_RECIPE, OF_FUSED, make_config
+    from satkgc.training import OF_FUSED, default_recipe, make_config
 
     graph = KnowledgeGraph.load(kg)
     benchmark, triples = (None, None) if plain else (graph.benchmark, len(graph.train))
-    config = make_config(recipe or DEFAULT_RECIPE, benchmark=benchmark, triples=triples, overrides=overrides)
+    chosen = recipe or default_recipe(str(overrides.get("training.device", "auto")))
+    config = make_config(chosen, benchmark=benchmark, triples=triples, overrides=overrides)
     for name, value in flatten(config.model_dump()).items():
         if not config.experts or name in OF_FUSED or not name.startswith(("training.", "sampling.")):
             print(f"{name} = {'none' if value is None else value}")

@@ -8,7 +8,7 @@ from satkgc.arrays import Float32, Int32
 from satkgc.completion.answer import ExpertShare
 from satkgc.completion.calibration import COMPETITORS
 from satkgc.completion.retriever import FusedRetriever, Retriever
-from satkgc.models import FusedModel, Model, PathModel, Questions, TextModel
+from satkgc.models import EncoderModel, FusedModel, Model, PathModel, Questions
 
 
 def expert_shares(
@@ -34,9 +34,9 @@ def expert_shares(
     return shares
 
 
-def text_model(model: Model) -> TextModel | None:
+def text_model(model: Model) -> EncoderModel | None:
     """The text model that a model is, or the first among its experts."""
-    return next((part for part in _parts(model) if isinstance(part, TextModel)), None)
+    return next((part for part in _parts(model) if isinstance(part, EncoderModel)), None)
 
 
 def path_model(model: Model) -> PathModel | None:

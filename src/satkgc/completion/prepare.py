@@ -25,7 +25,7 @@ from satkgc.errors import SatkgcError
 from satkgc.files import is_full, put_in_place
 from satkgc.kg import RelationLogic, read_logic, write_logic
 from satkgc.manifest import MANIFEST, Damaged, check_folder, read_manifest, sha256, total, write_manifest
-from satkgc.models import FusedModel, Model, Questions, TextModel, TextModelConfig, VectorModel, load_tokenizer
+from satkgc.models import EncoderModel, EncoderModelConfig, FusedModel, Model, Questions, VectorModel, load_tokenizer
 from satkgc.progress import progress_bar
 from satkgc.text import Texts, Tokens
 from satkgc.training import RunFolder
@@ -141,7 +141,7 @@ def _kept_texts(run: RunFolder, part: RunFolder, name: str) -> dict[str, Texts]:
     """What a run, or an expert of it, need not tokenise again."""
     config, file = part.config.model, run.folder / "index" / name
     kept = is_prepared(run.folder) and file.exists() and (part.folder / "model").is_dir()
-    if not isinstance(config, TextModelConfig) or not kept:
+    if not isinstance(config, EncoderModelConfig) or not kept:
         return {}
     try:
         tokens = Tokens.open(file)
@@ -151,12 +151,12 @@ def _kept_texts(run: RunFolder, part: RunFolder, name: str) -> dict[str, Texts]:
     return {"texts": Texts(run.kg, tokenizer, config.text, tokens)}
 
 
-def _text_models(model: Model) -> Iterator[tuple[TextModel, str]]:
-    """The text models in a model, each with the file of its tokens."""
+def _text_models(model: Model) -> Iterator[tuple[EncoderModel, str]]:
+    """The models in a model that read texts, each with the file of its tokens."""
     if isinstance(model, FusedModel):
         for name in model.names:
             yield from ((part, f"{name}-{file}") for part, file in _text_models(model.expert(name)))
-    elif isinstance(model, TextModel):
+    elif isinstance(model, EncoderModel):
         yield model, TOKENS
 
 

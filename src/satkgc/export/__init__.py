@@ -14,6 +14,7 @@ from satkgc.export.onnx import write_onnx
 from satkgc.export.sentence_transformers import write_sentence_transformers
 from satkgc.export.vectors import write_npy, write_parquet
 from satkgc.files import make_folder, partial, sync, sync_tree
+from satkgc.models import EncoderModelConfig
 from satkgc.training import RunFolder
 
 Checks = dict[str, Any]  # what was checked or counted, by name
@@ -60,11 +61,11 @@ def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device:
 
 
 def _exported(run: RunFolder) -> RunFolder:
-    """The run that has vectors to write: itself, or the first expert of a fused run that is a text model."""
+    """The run that has vectors to write: itself, or the first expert of a fused run that reads texts."""
     if not run.config.experts:
         return run
     for expert in run.experts.values():
-        if expert.config.model.kind == "text":
+        if isinstance(expert.config.model, EncoderModelConfig):
             return expert
-    remedy = "scores of a mixture are no products of vectors; export a run with a text model"
-    raise SatkgcError("this fused run has no text model", where=run.folder, remedy=remedy)
+    remedy = "scores of a mixture are no products of vectors; export a run whose model does"
+    raise SatkgcError("no expert of this fused run reads texts", where=run.folder, remedy=remedy)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from satkgc.export.embeddings import describe_form
-from satkgc.models import EmbeddingConfig, TextModelConfig
+from satkgc.models import EmbeddingConfig, EncoderModelConfig, FrozenConfig
 from satkgc.text import TextConfig
 from satkgc.training import RunFolder
 
 TEXT = """\
 Two encoders, trained together. One reads a head and a relation, the other an entity; the cosine of their vectors says
 how well the entity completes the triple."""
+
+FROZEN = """\
+A pretrained encoder, left as it was, read the entities' texts; small heads were trained on its vectors. Inner products
+of vectors say how well an entity fits."""
 
 USE = {
     "sentence-transformers": """```python
@@ -49,12 +53,12 @@ vectors = np.load("entities.npy", mmap_mode="r")  # row i belongs to line i of i
 def model_card(run: RunFolder, format: str, checks: dict[str, Any]) -> str:
     """Markdown for people who get the folder and nothing else."""
     config, kg, model = run.config, run.kg, run.config.model
-    text = model.text if isinstance(model, TextModelConfig) else None
+    text = model.text if isinstance(model, EncoderModelConfig) else None
     is_text = text is not None
     shown: dict[str, object] = {"text": f"{kg.entities.name(0)}: …", "relation": kg.relations.name(0)}
     shown |= {"tokens": text.max_tokens} if text else {}
     shown |= {"columns": "id, name, text, vector" if is_text else "id, name, vector"}
-    backbone = f" Backbone: {model.encoder.backbone}." if isinstance(model, TextModelConfig) else ""
+    backbone = f" Backbone: {model.encoder.backbone}." if isinstance(model, EncoderModelConfig) else ""
     inference = f", {len(kg.inference):,} to answer from alone" if len(kg.inference) else ""
     use = USE[format]
     for name, value in shown.items():
@@ -64,6 +68,8 @@ def model_card(run: RunFolder, format: str, checks: dict[str, Any]) -> str:
         for name, value in checks.items()
     )
     what = TEXT if is_text else f"A model of kind {model.kind}: inner products of vectors say how well an entity fits."
+    if isinstance(model, FrozenConfig):
+        what = FROZEN
     form = "Vectors have length 1."
     if isinstance(model, EmbeddingConfig):
         what = "An embedding of each entity and relation, learnt from the triples alone."

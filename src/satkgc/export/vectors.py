@@ -15,7 +15,7 @@ from satkgc.errors import SatkgcError
 from satkgc.export.embeddings import write_embeddings_npy, write_embeddings_parquet
 from satkgc.files import reserve
 from satkgc.kg import KnowledgeGraph
-from satkgc.models import EmbeddingConfig, TextModel, TextModelConfig
+from satkgc.models import EmbeddingConfig, EncoderModelConfig, TextModel
 from satkgc.text import TextConfig, full_text, relation_label, relation_text
 from satkgc.training import RunFolder
 
@@ -30,7 +30,7 @@ def write_parquet(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
     dim = completer.vectors(0, 1).shape[1]
     config = run.config.model
     fields = [("id", pa.string()), ("name", pa.string()), ("vector", pa.list_(pa.float32(), dim))]
-    if isinstance(config, TextModelConfig):
+    if isinstance(config, EncoderModelConfig):
         fields.insert(2, ("text", pa.string()))
     schema = pa.schema(fields)
     with pq.ParquetWriter(out / "entities.parquet", schema, compression="zstd") as writer:
@@ -41,7 +41,7 @@ def write_parquet(run: RunFolder, out: Path, device: str) -> dict[str, Any]:
                 "name": kg.entities.names[start:stop].cast(pa.string()),
                 "vector": pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), dim),
             }
-            if isinstance(config, TextModelConfig):
+            if isinstance(config, EncoderModelConfig):
                 columns["text"] = pa.array(entity_strings(kg, config.text, start, stop), pa.string())
             writer.write_table(pa.table([columns[name] for name in schema.names], schema))
     return {"entities": kg.num_entities, "width": dim}
@@ -67,7 +67,7 @@ def load_text_model(run: RunFolder, format: str) -> TextModel:
     """A run's text model, on the CPU, whose float32 the exported encoders are compared with."""
     model = run.model("cpu")
     if not isinstance(model, TextModel):
-        what = f"{format} takes text encoders, and {type(model).__name__} has none"
+        what = f"{format} takes trained text encoders, and {type(model).__name__} has none"
         raise SatkgcError(what, where=run.folder, remedy="export its vectors, if it has any, as parquet or npy")
     return model
 

@@ -94,6 +94,7 @@ class StepContext:
     precision: torch.dtype = torch.float32  # of matrix products; weights are float32
     processes: Processes = field(default_factory=Processes)
     tf32: bool = False  # whether a GPU rounds products of float32
+    cache: Path | None = None  # a folder in which a model may keep, until the run is finished, what takes it long
 
     def autocast(self) -> Any:
         """The precision as a context."""

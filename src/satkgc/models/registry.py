@@ -6,10 +6,11 @@ from satkgc.models.embeddings import EmbeddingModel
 from satkgc.models.fused import FusedModel
 from satkgc.models.model import Model
 from satkgc.models.paths import PathModel
-from satkgc.models.text import TextModel
+from satkgc.models.text import FrozenModel, TextModel
 
 MODELS: dict[str, type[Model]] = {
     "embedding": EmbeddingModel,
+    "frozen": FrozenModel,
     "fused": FusedModel,
     "paths": PathModel,
     "text": TextModel,

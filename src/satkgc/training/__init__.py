@@ -5,12 +5,11 @@ from satkgc.training.custom import Custom, MakeLoss, MakeSampler
 from satkgc.training.fuse import fuse_or_stop
 from satkgc.training.loop import Callback
 from satkgc.training.mixture import fit_parts
-from satkgc.training.recipes import OF_FUSED, make_config, recipe_names
+from satkgc.training.recipes import OF_FUSED, default_recipe, make_config, recipe_names
 from satkgc.training.run_folder import RunFolder
-from satkgc.training.trainer import DEFAULT_RECIPE, EXIT_CODES, train_or_stop
+from satkgc.training.trainer import EXIT_CODES, train_or_stop
 
 __all__ = [
-    "DEFAULT_RECIPE",
     "EXIT_CODES",
     "OF_FUSED",
     "Callback",
@@ -20,6 +19,7 @@ __all__ = [
     "MakeSampler",
     "RunFolder",
     "TrainingConfig",
+    "default_recipe",
     "fit_parts",
     "fuse_or_stop",
     "make_config",

@@ -46,6 +46,8 @@ class TrainingConfig(Settings):
     """Which weights the run keeps: the best validated, or the last."""
     checkpoint_minutes: float = Field(default=10.0, ge=0)
     """Minutes between checkpoints; 0: after every step."""
+    keep_checkpoints: bool = False
+    """Leave the checkpoints of a finished run where they are; it does not need them."""
     max_minutes: float | None = Field(default=None, gt=0)
     """Save and stop after so many minutes of this process; --resume goes on."""
     device: str = "auto"
@@ -70,7 +72,13 @@ class TrainingConfig(Settings):
 # The last three are what helps when the loss was not finite.
 EXECUTION = frozenset(
     [
-        *("training.max_minutes", "training.checkpoint_minutes", "training.device", "training.workers"),
+        *(
+            "training.max_minutes",
+            "training.checkpoint_minutes",
+            "training.keep_checkpoints",
+            "training.device",
+            "training.workers",
+        ),
         *("training.log_steps", "training.tracker", "evaluation.memory_mib"),
         *("training.learning_rate", "training.clip", "training.precision"),
     ]

@@ -14,8 +14,6 @@ from satkgc.training.log import draw_curves
 from satkgc.training.loop import Parts
 from satkgc.training.run_folder import RunFolder
 
-LARGE = 100_000_000  # bytes of checkpoints that are worth a word
-
 
 def keep_model(run: RunFolder, parts: Parts) -> None:
     """Write the best weights so far, or the last ones, to the run's model folder; they stay in the model."""
@@ -36,7 +34,7 @@ def keep_model(run: RunFolder, parts: Parts) -> None:
 
 
 def finish(run: RunFolder, parts: Parts) -> None:
-    """Measure the kept model on all validation triples; write metrics, curves and model card."""
+    """Measure the kept model on all validation triples; write metrics, curves and model card; drop the checkpoints."""
     state, processes = parts.state, parts.context.processes
     device = processes.device
     metrics: dict[str, Any] = {
@@ -55,9 +53,8 @@ def finish(run: RunFolder, parts: Parts) -> None:
     with atomic_write(run.folder / "README.md") as part:
         part.write_text(model_card(run, metrics), encoding="utf-8")
     write_json(run.folder / "metrics.json", metrics)  # last: it says that the run is finished
-    size = sum(file.stat().st_size for file in parts.checkpoints.folder.rglob("*") if file.is_file())
-    if size > LARGE:
-        parts.display.say(f"{parts.checkpoints.folder} holds {size / 1e9:.1f} GB that a finished run does not need")
+    if not state.config.keep_checkpoints:
+        shutil.rmtree(parts.checkpoints.folder, ignore_errors=True)
 
 
 def model_card(run: RunFolder, metrics: dict[str, Any]) -> str:

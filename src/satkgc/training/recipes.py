@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
+from satkgc.models import MODELS, EncoderModelConfig
+from satkgc.processes import find_device
 from satkgc.sampling import SamplingConfig
 from satkgc.settings import Tree, build, flatten, merge, parse
 from satkgc.training.config import ALIASES, Config
@@ -25,8 +27,12 @@ FOLDER = Path(__file__).parent / "recipes"
 SMALL = 20_000  # training triples; fewer are a small graph
 LEAST_STEPS = 150  # that it takes to train one, however small
 # Settings of a fused run: those that each of its experts gets, and those of its own.
-SHARED = frozenset(f"training.{name}" for name in ("seed", "device", "workers", "checkpoint_minutes", "precision"))
+SHARED = frozenset(
+    f"training.{name}" for name in ("seed", "device", "workers", "checkpoint_minutes", "keep_checkpoints", "precision")
+)
+QUICK, FULL = "quick", "satkgc-adjusted"  # the default recipes: without a GPU, and with one
 BACKBONE = "model.encoder.backbone"
+HANDED_ON = frozenset(["training.steps", "training.epochs", BACKBONE])  # to the experts, and not kept by the whole
 OF_FUSED = SHARED | {"training.max_minutes"}
 
 
@@ -42,6 +48,11 @@ class _Recipe:
     @property
     def packaged(self) -> bool:
         return self.path.is_relative_to(FOLDER.resolve())
+
+
+def default_recipe(device: str = "auto", custom: bool = False) -> str:
+    """What is trained on a device if no recipe is named; a sampler or a loss of one's own is for the full one."""
+    return FULL if custom or find_device(device).type != "cpu" else QUICK
 
 
 def recipe_names() -> list[str]:
@@ -81,20 +92,20 @@ def make_config(
 def share_with_experts(overrides: Mapping[str, Any], experts: Mapping[str, str]) -> dict[str, Any]:
     """Overrides of a fused run: what is said of the whole holds for each expert, unless more is said of that one.
 
-    The experts are given with their kinds of model: a backbone is for all that are text models.
+    The experts are given with their kinds of model: a backbone is for all that read texts.
     """
-    shared = {name: value for name, value in overrides.items() if name in SHARED}
-    backbone = {BACKBONE: overrides[BACKBONE]} if BACKBONE in overrides else {}
+    shared = {name: value for name, value in overrides.items() if name in SHARED | HANDED_ON}
     for name in overrides:
-        if name.startswith(("training.", "sampling.")) and name not in OF_FUSED:
+        if name.startswith(("training.", "sampling.")) and name not in OF_FUSED | HANDED_ON:
             remedy = f"say of which: experts.{next(iter(experts), 'NAME')}.{name}"
             raise SatkgcError(f"{name} is a setting of the experts of a fused run", remedy=remedy)
     handed = {
         f"experts.{expert}.{name}": value
         for expert, kind in experts.items()
-        for name, value in (shared | (backbone if kind == "text" else {})).items()
+        for name, value in shared.items()
+        if name != BACKBONE or issubclass(MODELS[kind].Config, EncoderModelConfig)
     }
-    return {**handed, **{name: value for name, value in overrides.items() if name != BACKBONE}}
+    return {**handed, **{name: value for name, value in overrides.items() if name not in HANDED_ON}}
 
 
 def user_settings(recipe: str) -> Tree:

@@ -31,13 +31,13 @@ class State:
 
     @property
     def named(self) -> dict[str, nn.Parameter]:
-        """Every parameter once, tied ones by their first name."""
-        return dict(self.model.named_parameters())
+        """Every parameter that is trained once, tied ones by their first name."""
+        return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Those that are trained."""
-        return [p for p in self.model.parameters() if p.requires_grad]
+        """The same without their names."""
+        return list(self.named.values())
 
     @property
     def best_name(self) -> str | None:

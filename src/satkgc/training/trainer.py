@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full
 from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder, text_language
-from satkgc.models import StepContext
+from satkgc.models import Model, StepContext
 from satkgc.processes import Processes
 from satkgc.settings import build, flatten, merge, parse
 from satkgc.training.batches import Batches, FrozenVectors
@@ -23,18 +23,25 @@ from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints
 from satkgc.training.config import ALIASES, EXECUTION, Config
 from satkgc.training.custom import Custom
 from satkgc.training.display import Display
+from satkgc.training.estimate import FEWEST, Estimate, estimate, faster_choice, total
 from satkgc.training.finish import finish, keep_model
 from satkgc.training.fused_run import fit_or_stop
 from satkgc.training.interrupts import Interrupts
 from satkgc.training.log import Log, make_tracker
 from satkgc.training.loop import Callback, Parts, run_loop
 from satkgc.training.memory import out_of_memory
-from satkgc.training.recipes import make_config, recipe_names, share_with_experts, user_settings
+from satkgc.training.recipes import (
+    FULL,
+    QUICK,
+    default_recipe,
+    make_config,
+    recipe_names,
+    share_with_experts,
+    user_settings,
+)
 from satkgc.training.run_folder import FORMAT, RunFolder, exclusive
 from satkgc.training.state import State
 from satkgc.training.validation import Validation
-
-DEFAULT_RECIPE = "satkgc-adjusted"
 
 Source = KnowledgeGraph | str | Path
 # What comes to lie in a run folder.
@@ -57,10 +64,10 @@ def train_or_stop(
     resume: bool = False,
     custom: Custom | None = None,
     callbacks: Sequence[Callback] = (),
-    title: str = "training",
+    expert: str | None = None,
 ) -> tuple[RunFolder, str | None]:
-    """Train a model; its run, and why it stopped early if it did. The arguments are those of `satkgc.train`, and the
-    title of the progress bar."""
+    """Train a model; its run, and why it stopped early if it did. The arguments are those of `satkgc.train`, and what
+    an expert of a fused run is called on the progress bar."""
     custom = custom or Custom()
     names = custom.names()
     if config is not None and recipe is not None:
@@ -69,7 +76,8 @@ def train_or_stop(
     source = kg.name if isinstance(kg, KnowledgeGraph) else str(kg)
     if out is None and not isinstance(kg, KnowledgeGraph):
         kg = KnowledgeGraph.load(kg)  # its name makes the folder's
-    chosen = config.recipe if config is not None else recipe or DEFAULT_RECIPE
+    default = default_recipe((overrides or {}).get("training.device", "auto"), custom=bool(names))
+    chosen = config.recipe if config is not None else recipe or default
     folder = Path(out or f"runs/{kg.name}-{Path(chosen).stem}")  # type: ignore[union-attr]
     old = begun(folder)
     if old is not None:
@@ -91,7 +99,7 @@ def train_or_stop(
             config = _overridden(config, overrides)
         changed = []
     processes = Processes.join(config.training.device)
-    display = Display(processes.first, title)
+    display = Display(processes.first, expert or "training")
     with exclusive(folder) if processes.first else nullcontext():
         if processes.first:
             if old is None:
@@ -105,6 +113,8 @@ def train_or_stop(
         processes.any(False)  # the others wait for the folder
         run = RunFolder.load(folder)
         display.say(f"{run.kg!r}; {_described(config, names)}; run folder {folder}")
+        if recipe is None and old is None and chosen == QUICK:
+            display.say(f"no GPU, so the recipe is {QUICK}: the encoder stays as it is; --recipe {FULL} trains it too")
         if (note := _language_note(run.kg, config)) is not None:
             display.say(note)
         for line in changed:
@@ -116,7 +126,7 @@ def train_or_stop(
             with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left alone
                 if config.experts:
                     return run, _train_experts(run, custom, processes, display, callbacks)
-                return run, _train(run, custom, processes, display, callbacks)
+                return run, _train(run, custom, processes, display, callbacks, expert is not None)
         except (OSError, SafetensorError) as error:
             if not is_full(error):
                 raise
@@ -164,16 +174,15 @@ def taken(folder: Path) -> SatkgcError:
 
 
 def _train(
-    run: RunFolder, custom: Custom, processes: Processes, display: Display, callbacks: Sequence[Callback]
+    run: RunFolder,
+    custom: Custom,
+    processes: Processes,
+    display: Display,
+    callbacks: Sequence[Callback],
+    expert: bool,
 ) -> str | None:
-    config, kg = run.config, run.kg
-    training = config.training
-    half = training.precision == "bfloat16" or (training.precision == "auto" and processes.device.type == "cuda")
-    precision = torch.bfloat16 if half else torch.float32
-    context = StepContext(training.seed, precision, processes, tf32=training.precision == "tf32")
-    torch.manual_seed(training.seed)  # of weights that a backbone may lack
-    model = custom.make_model(kg, config).to(processes.device)
-    model.prepare_training(context)
+    config, kg, training = run.config, run.kg, run.config.training
+    model, context = _make_model(run.folder, kg, config, custom, processes)
     state = State(model, training)
     sampler = custom.make_sampler(kg, config.sampling, training.seed, model.needs, FrozenVectors(model))
     steps = config.total_steps(len(kg.train))
@@ -186,6 +195,9 @@ def _train(
         sampler.restore(arrays)
         display.say(f"going on after step {state.step} of {steps}")
         del tensors, arrays
+    left = steps - state.step
+    if not expert and left >= FEWEST and (expected := estimate(model, config, context, left)) is not None:
+        display.say(expected.line(faster_choice(config)))
 
     validation = None
     if training.validations and len(kg.valid):
@@ -216,6 +228,21 @@ def _train(
     return stopped
 
 
+def _make_model(
+    folder: Path, kg: KnowledgeGraph, config: Config, custom: Custom, processes: Processes
+) -> tuple[Model, StepContext]:
+    """A fresh model of a run, ready to be trained, and what its steps share."""
+    training = config.training
+    half = training.precision == "bfloat16" or (training.precision == "auto" and processes.device.type == "cuda")
+    precision = torch.bfloat16 if half else torch.float32
+    tf32 = training.precision == "tf32"
+    context = StepContext(training.seed, precision, processes, tf32, folder / "checkpoints")
+    torch.manual_seed(training.seed)  # of weights that a backbone may lack
+    model = custom.make_model(kg, config).to(processes.device)
+    model.prepare_training(context)
+    return model, context
+
+
 def _train_experts(
     run: RunFolder, custom: Custom, processes: Processes, display: Display, callbacks: Sequence[Callback]
 ) -> str | None:
@@ -223,6 +250,8 @@ def _train_experts(
     if names := custom.names():
         remedy = "train that expert by itself, then `satkgc fuse`"
         raise SatkgcError(f"a {next(iter(names))} of one's own for a fused run", remedy=remedy)
+    if not run.began:
+        _estimate_experts(run, custom, processes, display)
     began, limit = time.monotonic(), run.config.training.max_minutes
     for place, (name, config) in enumerate(run.config.experts.items(), 1):
         title = f"expert {place} of {len(run.config.experts)}: {name}"
@@ -232,12 +261,28 @@ def _train_experts(
             left = min(left, config.training.max_minutes or left)
             config = config.replace(training=config.training.replace(max_minutes=left))
         out = run.folder / "experts" / name
-        _, stopped = train_or_stop(run.kg, out=out, config=config, resume=True, callbacks=callbacks, title=title)
+        _, stopped = train_or_stop(run.kg, out=out, config=config, resume=True, callbacks=callbacks, expert=title)
         if stopped is not None:
             return stopped
     stopped = fit_or_stop(run, processes.device, display) if processes.first else None
     processes.any(False)  # nobody leaves before the files are written
     return stopped
+
+
+def _estimate_experts(run: RunFolder, custom: Custom, processes: Processes, display: Display) -> None:
+    """Say what all experts will take; texts that are read for it are kept for the training."""
+    kg, parts = run.kg, list[Estimate]()
+    for name, config in run.config.experts.items():
+        folder, steps = run.folder / "experts" / name, config.total_steps(len(kg.train))
+        if steps < FEWEST:
+            continue
+        if processes.first:
+            RunFolder.create(folder, config, kg, str(run.about["source"]))
+        model, context = _make_model(folder, kg, config, custom, processes)
+        if (part := estimate(model, config, context, steps)) is not None:
+            parts.append(part)
+    if parts:
+        display.say(total(parts).line(faster_choice(run.config)))
 
 
 def _finish(run: RunFolder, parts: Parts) -> str | None:

@@ -68,15 +68,21 @@ class LossConfig(Settings):
     """Logit adjustment (logQ correction): so many times log(how often a tail answers in training) off its logit."""
 
 
-class TextModelConfig(ModelConfig):
-    """Two text encoders, trained to put questions near their answers."""
+class EncoderModelConfig(ModelConfig):
+    """What all models that read texts by a language model are set by."""
 
     execution: ClassVar[frozenset[str]] = frozenset(
         f"model.encoder.{name}" for name in ("chunk_tokens", "compile", "forward", "attention")
     )
+
+    text: TextConfig = TextConfig()
+    encoder: EncoderConfig = EncoderConfig()
+
+
+class TextModelConfig(EncoderModelConfig):
+    """Two text encoders, trained to put questions near their answers."""
+
     saves_memory: ClassVar[str | None] = "model.encoder.chunk_tokens"
 
     kind: Literal["text"] = "text"
-    text: TextConfig = TextConfig()
-    encoder: EncoderConfig = EncoderConfig()
     loss: LossConfig = LossConfig()

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from satkgc.arrays import Float32, Int32
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext, VectorModel
+from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext
 from satkgc.models.text.collate import Collate, TextBatch
 from satkgc.models.text.config import LossConfig, TextModelConfig
+from satkgc.models.text.encoder_model import EncoderModel
 from satkgc.models.text.gradient_caching import backward, loss_of, vectors_of_samples
 from satkgc.models.text.loss import ContrastiveLoss
 from satkgc.models.text.towers import Towers
@@ -27,12 +27,10 @@ from satkgc.text import Texts, TokenBatch
 MakeLoss = Callable[[LossConfig, KnowledgeGraph], nn.Module]
 
 
-class TextModel(VectorModel):
-    """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4). Both read words, so it can be asked about
-    entities that the graph never had."""
+class TextModel(EncoderModel):
+    """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4)."""
 
     Config = TextModelConfig
-    reads_text = True
 
     def __init__(
         self,
@@ -42,10 +40,8 @@ class TextModel(VectorModel):
         make_loss: MakeLoss = ContrastiveLoss,
         texts: Texts | None = None,
     ) -> None:
-        super().__init__(kg, config)
-        self.towers = towers or Towers.create(self.config.encoder)
+        super().__init__(kg, config, towers, texts)
         self.contrastive = make_loss(self.config.loss, kg)
-        self.texts = texts or Texts(kg, self.towers.tokenizer, self.config.text)
         self.needs = Needs(hops=self.config.loss.proximity != "off")
         self._collate: Collate | None = None
 
@@ -96,39 +92,7 @@ class TextModel(VectorModel):
 
     def query_tokens(self, questions: Questions) -> TokenBatch:
         """What Encoder_hr reads for each question."""
-        return self._tokens(questions.entities, questions.new, questions.relations)
-
-    def entity_tokens(self, entities: Int32, new: Sequence[NewEntityText] = ()) -> TokenBatch:
-        """What Encoder_t reads for each entity."""
-        return self._tokens(entities, new, None)
-
-    def _tokens(self, entities: Int32, new: Sequence[NewEntityText], relations: Int32 | None) -> TokenBatch:
-        """Of entities of the graph from its stored tokens, of new ones from their words, in the order of the rows."""
-        entities = np.asarray(entities, np.int32)
-        is_new = entities >= self.kg.num_entities
-        if not is_new.any():
-            return self._stored(entities, relations)
-        late = [new[entity] for entity in entities[is_new] - self.kg.num_entities]
-        words = self.texts.new_entities(
-            [(text.name, text.description) for text in late],
-            None if relations is None else relations[is_new],
-            [self._neighbours(text) for text in late],
-        )
-        if is_new.all():
-            return words
-        stored = self._stored(entities[~is_new], None if relations is None else relations[~is_new])
-        order = np.concatenate([np.flatnonzero(~is_new), np.flatnonzero(is_new)])
-        return TokenBatch.concatenate([stored, words]).select(np.argsort(order))
-
-    def _stored(self, entities: Int32, relations: Int32 | None) -> TokenBatch:
-        return self.texts.entities(entities) if relations is None else self.texts.queries(entities, relations)
-
-    def _neighbours(self, text: NewEntityText) -> list[tuple[int, str]]:
-        """The neighbours that a new entity's text names: by relation, or bare names, each once, whatever joins them."""
-        if self.config.text.neighbours_per_relation:
-            return [(fact.relation, fact.name) for fact in text.facts]
-        names = {fact.entity: fact.name for fact in text.facts}
-        return [(0, names[entity]) for entity in sorted(names)]
+        return self.tokens(questions.entities, questions.new, questions.relations)
 
     def frozen(self) -> Self:
         """A copy of the weights as they are, over the same texts."""

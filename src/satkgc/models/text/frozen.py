@@ -1,0 +1,277 @@
+"""The frozen model: the pretrained encoder reads every entity once; small heads are trained on its vectors.
+
+A question (h, r, ?) is the entity's vector x and a change that a perceptron makes of x and an embedding of r,
+
+    q = x + W2 GELU(W1 [x, r]),
+
+and its cosine with an entity's vector is the score. (A linear map of the answers' vectors was no better on validation.)
+
+Nothing is nearer to x than x itself, so without more the question's own entity would come first. It is pushed down by
+dimensions of their own: entities are dealt to buckets, an entity's vector has a one at its bucket, and a question's a
+minus one at the bucket of its entity. Others in that bucket, one of 126, are pushed down too: the price of a score that
+stays an inner product. A relation that joins entities to themselves in training is left alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from satkgc.arrays import Bool, Float32, Int32
+from satkgc.errors import SatkgcError
+from satkgc.files import atomic_write
+from satkgc.kg import KnowledgeGraph
+from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext
+from satkgc.models.text.config import EncoderConfig, EncoderModelConfig
+from satkgc.models.text.encoder_model import EncoderModel
+from satkgc.models.text.towers import Towers, normalize
+from satkgc.sampling import Batch
+from satkgc.settings import Settings
+from satkgc.text import TextConfig, Texts, TokenBatch
+
+HEADS, VECTORS = "heads.safetensors", "vectors.safetensors"
+BUCKETS = 126  # that entities are dealt to; two more are for those that are not in the graph, as questions and answers
+
+
+class FrozenConfig(EncoderModelConfig):
+    """A frozen encoder and trained heads."""
+
+    kind: Literal["frozen"] = "frozen"
+    text: TextConfig = TextConfig(neighbours=0)
+    encoder: EncoderConfig = EncoderConfig(tied=True)
+    """Both sides read by the one encoder, whatever `tied` says."""
+    relation_dim: int = Field(default=128, ge=1)
+    """Features of a relation."""
+    hidden: int = Field(default=512, ge=1)
+    """Width of the perceptron that changes an entity's vector into a question's."""
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Of the perceptron's hidden features."""
+    temperature: float = Field(default=0.05, gt=0, le=1)
+    """Of the softmax at the start; log(1/τ) is trained."""
+    negatives: int = Field(default=4096, ge=1)
+    """Entities that the answers of a batch compete with, besides one another: all, where the graph has no more."""
+
+    @model_validator(mode="after")
+    def _no_neighbours(self) -> FrozenConfig:
+        if self.text.max_neighbours:
+            what = "texts are read once, so the asked triple cannot be left out of them"
+            raise ValueError(f"{what}; set model.text.neighbours and model.text.neighbours_per_relation to 0")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenBatch:
+    """The ids of a step's samples, and what they compete with."""
+
+    step: int
+    heads: Tensor  # (B,)
+    relations: Tensor  # (B,) directed
+    candidates: Tensor  # (C,) entities, ascending
+    answers: Tensor  # (B,) places among the candidates
+    rows: Tensor  # (m,) questions, and
+    columns: Tensor  # (m,) places of candidates that do not compete: other known answers, the question's own entity
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+
+class FrozenModel(EncoderModel):
+    """Heads over the vectors of an encoder that is not trained. It knows the relations that have training triples."""
+
+    Config = FrozenConfig
+
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        config: Settings,
+        towers: Towers | None = None,
+        texts: Texts | None = None,
+        vectors: Tensor | None = None,
+    ) -> None:
+        """The encoder's vectors of all entities are made when they are first needed, unless they are given."""
+        assert isinstance(config, FrozenConfig)
+        super().__init__(kg, config, towers or Towers.create(config.encoder.replace(tied=True)), texts)
+        self.towers.requires_grad_(False)
+        width, features = self.towers.dim, self.config.relation_dim
+        self.relations = nn.Embedding(2 * kg.num_relations, features)
+        nn.init.normal_(self.relations.weight, std=features**-0.5)
+        self.hidden = nn.Linear(width + features, self.config.hidden)
+        self.change = nn.Linear(self.config.hidden, width)
+        for parameter in self.change.parameters():
+            nn.init.zeros_(parameter)  # untrained, it compares texts
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(self.config.temperature)))
+        self._vectors: Tensor | None
+        self.register_buffer("_vectors", vectors, persistent=False)
+        self._seed = 0
+        heads, relations, tails = kg.train.T
+        self._seen = np.bincount(relations, minlength=kg.num_relations) > 0  # (R,)
+        self._loops = np.tile(np.bincount(relations[heads == tails], minlength=kg.num_relations) > 0, 2)  # (2R,)
+
+    @property
+    def dim(self) -> int:
+        """The width of the vectors: the encoder's, and the buckets."""
+        return self.towers.dim + BUCKETS + 2
+
+    @property
+    def vectors(self) -> Tensor:
+        """The encoder's vectors of all entities.  # (E, width)"""
+        if self._vectors is None:
+            tokens = self.entity_tokens(np.arange(self.kg.num_entities, dtype=np.int32))
+            read = self.towers.encode(self.towers.entity, tokens, "reading the entities' texts", progress=True)
+            self._vectors = torch.from_numpy(read).to(self.device)
+        return self._vectors
+
+    def prepare_training(self, context: StepContext) -> None:
+        """Read the entities' texts, unless the run has done so before."""
+        self._seed = context.seed
+        file = None if context.cache is None else context.cache / VECTORS
+        if file is None or self._vectors is not None:
+            return
+        self._vectors = self._kept(file)
+        if self._vectors is None and context.processes.first:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(file) as part:
+                save_file({"vectors": self.vectors.cpu()}, part)
+
+    def _kept(self, file: Path) -> Tensor | None:
+        try:
+            vectors = load_file(file)["vectors"]
+        except (OSError, SafetensorError, KeyError):
+            return None
+        return vectors.to(self.device) if vectors.shape == (self.kg.num_entities, self.towers.dim) else None
+
+    def collate(self, batch: Batch) -> FrozenBatch:
+        """With the entities that compete, and those of them that must not."""
+        count, known = self.kg.num_entities, self.kg.known_train
+        candidates = np.arange(count)
+        if count > self.config.negatives:
+            rng = np.random.default_rng([self._seed, batch.step])
+            drawn = rng.choice(count, self.config.negatives, replace=False, shuffle=False)
+            candidates = np.union1d(drawn, batch.tails)
+        answers = [known.answers(h, r) for h, r in zip(batch.heads, batch.relations, strict=True)]
+        own = np.flatnonzero(~self._loops[batch.relations])
+        rows = np.concatenate([np.repeat(np.arange(len(answers)), [len(part) for part in answers]), own])
+        others = np.concatenate([*answers, batch.heads[own]])
+        columns = np.minimum(np.searchsorted(candidates, others), len(candidates) - 1)
+        out = (candidates[columns] == others) & (others != batch.tails[rows])
+        places = np.searchsorted(candidates, batch.tails)
+        parts = batch.heads, batch.relations, candidates, places, rows[out], columns[out]
+        return FrozenBatch(batch.step, *(torch.from_numpy(np.asarray(part, np.int64)) for part in parts))
+
+    def loss(self, batch: FrozenBatch) -> tuple[Tensor, Metrics]:
+        """Cross-entropy over the candidates."""
+        parts = batch.heads, batch.relations, batch.candidates, batch.answers, batch.rows, batch.columns
+        heads, relations, candidates, answers, rows, columns = (
+            part.to(self.device, non_blocking=True) for part in parts
+        )
+        dropout = self.config.dropout if self.training else 0.0
+        queries = self._queries(self.vectors[heads], relations, dropout)  # (B, width)
+        everyone = self.vectors if len(candidates) == self.kg.num_entities else self.vectors[candidates]
+        scores = self.log_scale.exp() * (queries @ everyone.T).float()  # (B, C)
+        scores[rows, columns] = -torch.inf
+        temperature = (-self.log_scale.detach()).exp()
+        return functional.cross_entropy(scores, answers), {"temperature": temperature}
+
+    @torch.no_grad()
+    def encode_questions(self, questions: Questions, *, progress: bool = False) -> Float32:
+        """The changed vectors, and against their own entities the buckets.  # (Q, dim)"""
+        texts = self._read(questions.entities, questions.new, progress)
+        queries = self._queries(texts, self._ids(questions.relations))
+        code = -self._buckets(questions.entities, BUCKETS)
+        loops = torch.from_numpy(self._loops[questions.relations])
+        code[loops] = functional.one_hot(torch.tensor(BUCKETS), BUCKETS + 2).float()
+        return _join(queries, code)
+
+    @torch.no_grad()
+    def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
+        """The encoder's vectors, and the buckets.  # (n, dim)"""
+        return _join(self._read(entities, new, progress), self._buckets(entities, BUCKETS + 1))
+
+    def query_tokens(self, questions: Questions) -> TokenBatch:
+        """What is read of a question is its entity; the relation has an embedding."""
+        return self.entity_tokens(questions.entities, questions.new)
+
+    def check_question(self, entity: int, relation: int) -> None:
+        """The relation must have training triples."""
+        relation %= self.kg.num_relations
+        if not self._seen[relation]:
+            what = f"the relation {self.kg.relations.id(relation)!r} has no training triples: its embedding is noise"
+            raise SatkgcError(what, remedy="give it some and train again, or use a recipe that reads its name")
+
+    def knows_questions(self, questions: Questions) -> Bool:
+        """Those whose relation training has seen."""
+        return np.asarray(self._seen[questions.relations % self.kg.num_relations])
+
+    def frozen(self) -> Self:
+        """A copy of the heads as they are, over the same encoder and texts."""
+        shared = (self.kg, self.texts, self.towers, self.vectors)
+        return copy.deepcopy(self, {id(part): part for part in shared}).eval()
+
+    def save(self, folder: Path) -> None:
+        """The encoder as a transformers model with its tokenizer, the vectors that it gave, and the heads."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.towers.save(folder)
+        save_file({"vectors": self.vectors.cpu().contiguous()}, folder / VECTORS)
+        heads = {name: p.detach().cpu().contiguous() for name, p in self.named_parameters() if p.requires_grad}
+        save_file(heads, folder / HEADS)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        kg: KnowledgeGraph,
+        config: Settings,
+        device: torch.device | str = "cpu",
+        texts: Texts | None = None,
+    ) -> Self:
+        """Open what `save` wrote; `texts` of the same run spare making them again."""
+        assert isinstance(config, FrozenConfig)
+        towers = Towers.load(folder, config.encoder.replace(tied=True))
+        try:
+            model = cls(kg, config, towers, texts, load_file(folder / VECTORS)["vectors"])
+            model.load_state_dict({**model.state_dict(), **load_file(folder / HEADS)})
+        except (OSError, SafetensorError, RuntimeError, KeyError) as error:
+            reason = str(error).splitlines()[0]
+            raise SatkgcError(f"cannot open the model: {reason}", where=folder, remedy="copy the run again") from error
+        return model.to(device).eval()
+
+    def _queries(self, texts: Tensor, relations: Tensor, dropout: float = 0.0) -> Tensor:
+        """Directions of questions.  # (Q, width), (Q,) → (Q, width)"""
+        features = functional.gelu(self.hidden(torch.cat([texts, self.relations(relations)], 1)))
+        return normalize(texts + self.change(functional.dropout(features, dropout)))
+
+    def _read(self, entities: Int32, new: Sequence[NewEntityText], progress: bool) -> Tensor:
+        """The encoder's vectors.  # (n, width)"""
+        size = self.kg.num_entities
+        if not len(late := np.unique(entities[entities >= size])):
+            return self.vectors[self._ids(entities)]
+        tokens = self.entity_tokens(late, new)
+        words = self.towers.encode(self.towers.entity, tokens, "encoding entities", progress)
+        places = np.where(entities < size, entities, size + np.searchsorted(late, entities))
+        return torch.cat([self.vectors, torch.from_numpy(words).to(self.device)])[self._ids(places)]
+
+    def _buckets(self, entities: Int32, beyond: int) -> Tensor:
+        """A one at each entity's bucket.  # (n, BUCKETS + 2)"""
+        buckets = np.where(entities < self.kg.num_entities, entities % BUCKETS, beyond)
+        return functional.one_hot(torch.from_numpy(buckets.astype(np.int64)), BUCKETS + 2).float()
+
+    def _ids(self, array: Int32) -> Tensor:
+        return torch.from_numpy(np.asarray(array, np.int64)).to(self.device)
+
+
+def _join(directions: Tensor, code: Tensor) -> Float32:
+    """Vectors of length one whose halves count alike.  # (n, width), (n, BUCKETS + 2) → (n, dim)"""
+    both = torch.cat([directions.float().cpu(), code], 1) / math.sqrt(2)
+    return np.asarray(both.numpy(), np.float32)
