@@ -41,7 +41,9 @@ def job(tiny_backbone, tmp_path_factory):
         "kg": str(folder / "graph"),
         "resume": True,
         "output": str(folder / "output.txt"),
+        "recipe": "satkgc-adjusted",
         "overrides": {
+            "training.keep_checkpoints": True,
             "model.encoder.backbone": str(tiny_backbone),
             "sampling.batch_size": 16,
             "model.text.max_tokens": 30,
