@@ -66,10 +66,12 @@ def reader(tmp_path, monkeypatch, demo, tiny_backbone, sample):
     monkeypatch.setattr(satkgc.KnowledgeGraph, "load", load_sample)
     shutil.copytree(demo, tmp_path / "runs" / "demo")
     train = satkgc.train
-    short = {"training.steps": 3, "model.encoder.backbone": str(tiny_backbone), "model.text.max_tokens": 50}
+    short = {"training.steps": 3, "model.encoder.backbone": str(tiny_backbone), "training.device": "cpu"}
 
     def train_briefly(kg, *arguments, overrides=None, **options):
-        return train(kg, *arguments, overrides={**(overrides or {}), **short}, **options)
+        quick = not arguments and not options.keys() & {"recipe", "config", "sampler", "loss"}
+        tokens = {"experts.text.model.text.max_tokens" if quick else "model.text.max_tokens": 50}
+        return train(kg, *arguments, overrides={**(overrides or {}), **short, **tokens}, **options)
 
     monkeypatch.setattr(satkgc, "train", train_briefly, raising=False)
     names: dict[str, object] = {}
