@@ -19,7 +19,7 @@ from graphs import graph_of
 from satkgc.completion import Completer, accept_proposals, is_prepared, verify_folder
 from satkgc.completion.prepare import prepare
 from satkgc.export import export
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import Decision, Decisions, KnowledgeGraph
 from satkgc.manifest import write_json
 from satkgc.training import RunFolder
 
@@ -186,3 +186,23 @@ def test_a_fault_that_is_no_fault_would_be_seen(tmp_path):
     assert run_with_fault(work, tmp_path, 1, KILL)[0] == "killed"
     with pytest.raises(AssertionError, match="a traceback"):
         run_with_fault(lambda: 1 / 0, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decision_is_kept_whole_or_not_at_all(tmp_path, kind):
+    file, seen = tmp_path / "decisions.jsonl", set()
+    for before in ("", "reject"):
+        for at in range(1, 6):
+            file.unlink(missing_ok=True)
+            if before:
+                Decisions(file).add(Decision("a", "r", "b", before))
+            work = lambda: Decisions(file).add(Decision("a", "r", "b", "accept"))  # noqa: E731
+            outcome, _ = run_with_fault(work, tmp_path, at, kind)
+            state = [d.verdict for d in Decisions(file).last().values()]
+            allowed = {"done": [["accept"]], "refused": [[before] * bool(before)]}
+            # A killed process has told nobody: both are right.
+            assert state in allowed.get(outcome, [[before] * bool(before), ["accept"]])
+            seen.add(outcome)
+            work()
+            assert [d.verdict for d in Decisions(file).last().values()] == ["accept"]
+    assert seen >= {"killed" if kind == KILL else "refused"}

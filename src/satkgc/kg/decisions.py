@@ -67,11 +67,11 @@ class Decisions:
         content = {name: value for name, value in asdict(decision).items() if value not in (None, "")}
         line = json.dumps({**content, "at": decision.at or now}, ensure_ascii=False).encode() + b"\n"
         with self._lock:
-            new = not self.file.exists()
             try:
-                _append(self.file, line)
-                if new:
+                if not self.file.exists():
+                    self.file.touch()
                     sync(self.file.parent)
+                _append(self.file, line)
             except OSError as error:
                 remedy = "nothing of it counts: make room or give write access, and decide again"
                 raise SatkgcError(
@@ -115,13 +115,20 @@ def read_decisions(run: Path) -> dict[Statement, Decision]:
 
 def _append(file: Path, line: bytes) -> None:
     with file.open("a+b", buffering=0) as stream:
-        if stream.seek(0, os.SEEK_END):
+        size = stream.seek(0, os.SEEK_END)
+        if size:
             stream.seek(-1, os.SEEK_END)
             if stream.read(1) != b"\n":  # the last line is torn
                 line = b"\n" + line
-        while line:
-            line = line[stream.write(line) :]
-        os.fsync(stream.fileno())
+        written = 0
+        try:
+            while written < len(line):
+                written += stream.write(line[written:])
+            os.fsync(stream.fileno())
+        except OSError:
+            if stream.seek(0, os.SEEK_END) == size + written:  # nobody has gone on after it: it never was
+                stream.truncate(size)
+            raise
 
 
 _NUMBERS = ("score", "probability")
