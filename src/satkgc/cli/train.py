@@ -16,11 +16,11 @@ KG is a name from `satkgc kg list`, a folder, a table of triples or an RDF file.
 Without a GPU the recipe is quick, unless you name one: a frozen encoder with small trained heads, minutes on a laptop.
 On a GPU it is satkgc-adjusted, which trains the encoders. What a run will take is printed before it starts.
 
-[bold]Recipes[/bold]: quick; satkgc (the paper), satkgc-authors (the authors' program), simkgc; satkgc-adjusted and
-simkgc-adjusted (with our changes), neighbours (texts that name neighbours by relation); wo-saam, wo-pcl-fmt, wo-fmt,
-wo-pcl (ablations), rwr, brwr-p, mcmc, mixed (other samplers); complex, distmult, transe, rotate, rotate-saam, tucker,
-compounde (embeddings, no text); paths (message passing along the graph, no text); fused (text, embeddings and paths as
-one); or a TOML file of your own that `extends` one.
+[bold]Recipes[/bold]: quick, frozen (its text model alone); satkgc (the paper), satkgc-authors (the authors' program),
+simkgc; satkgc-adjusted and simkgc-adjusted (with our changes), neighbours (texts that name neighbours by relation);
+wo-saam, wo-pcl-fmt, wo-fmt, wo-pcl (ablations), rwr, brwr-p, mcmc, mixed (other samplers); complex, distmult, transe,
+rotate, rotate-saam, tucker, compounde (embeddings, no text); paths (message passing along the graph, no text); fused
+(text, embeddings and paths as one); or a TOML file of your own that `extends` one.
 A recipe may have settings for a well-known graph; your own file overrides them, and --set overrides everything.
 
 [bold]Examples[/bold]
@@ -29,7 +29,7 @@ A recipe may have settings for a well-known graph; your own file overrides them,
 
   satkgc train WN18RR --recipe satkgc --set model.encoder.backbone=sentence-transformers/all-mpnet-base-v2
 
-  satkgc train WN18RR --set sampling.batch_size=512 --set model.encoder.chunk_tokens=8192 --show
+  satkgc train WN18RR --recipe simkgc --set sampling.batch_size=512 --set model.encoder.chunk_tokens=8192 --show
 
   satkgc train WN18RR --out runs/wn18rr --resume --set training.max_minutes=60   (exit code 3 until it is finished)
 
