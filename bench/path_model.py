@@ -4,13 +4,18 @@ path_step     one training step (forward, backward, optimizer) on `--graph`: fus
               PyTorch's own gather and scatter_reduce at the same batch, in this process. Where the unfused step does
               not fit the memory, its layers are computed again in the backward pass, and `unfused` says so.
 path_growth   on the CPU, seconds of a question asked of an untrained model, synthetic graphs of up to `--most-triples`:
-              from the whole graph, and from a neighbourhood of 10,000 entities (`model.neighbourhood`)
+              from the whole graph, and from a neighbourhood of 10,000 entities (`model.neighbourhood`), of which
+              finding it by PageRank is a part. Seconds are the processor's, of all threads together, and so hardly
+              depend on who else uses it; `peak_memory_gib` is the process's so far
+path_explain  on `--graph`, on the CPU: processor seconds of the three strongest paths of an answer, with the compiled
+              layers and with PyTorch's own gather and scatter_reduce, in this process
 path_recall   on `--graph`: the share of validation answers that a neighbourhood of each size holds
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from typing import Any
 
@@ -21,7 +26,7 @@ from torch.utils.checkpoint import checkpoint
 
 from satkgc import KnowledgeGraph
 from satkgc.kg import Vocabulary
-from satkgc.models import PathConfig, PathModel, Questions
+from satkgc.models import PathConfig, PathModel, Questions, strongest_paths
 from satkgc.models.paths.neighbourhood import neighbourhood
 from satkgc.sampling import SamplingConfig, make_sampler
 from synthetic import triples
@@ -72,11 +77,16 @@ def path_growth(options: argparse.Namespace) -> dict[str, Any]:
             "synthetic", _numbered("e", entities), _numbered("r", relations), triples(entities, relations, size)
         )
         model = PathModel(kg, PathConfig(dim=options.path_dim, layers=options.path_layers)).eval()
-        began = time.perf_counter()
+        began = time.process_time()
         edges = len(model.graph.source)
-        built = time.perf_counter() - began
+        built = time.process_time() - began
         whole = _ask(model, 1)
         model.config = model.config.replace(neighbourhood=NEAR)
+        adjacency, times = model.kg.fact_adjacency, []
+        for entity in range(5):
+            began = time.process_time()
+            neighbourhood(adjacency, entity, NEAR)
+            times.append(time.process_time() - began)
         near = _ask(model, 5)
         figures[f"{size:.0e}"] = {
             "triples": size,
@@ -84,9 +94,35 @@ def path_growth(options: argparse.Namespace) -> dict[str, Any]:
             "build_s": built,
             "whole_s": whole,
             "neighbourhood_s": near,
+            "pagerank_s": min(times),
             "ratio": whole / near,
+            "peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         }
     return figures
+
+
+def path_explain(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of an explanation, compiled and unfused, and whether they name the same paths."""
+    kg = KnowledgeGraph.load(options.graph)
+    torch.manual_seed(0)
+    model = PathModel(kg, PathConfig(dim=options.path_dim, layers=options.path_layers)).eval()
+    seconds, paths = {}, {}
+    for plain in (False, True):
+        model.plain, times, found = plain, [], []
+        for head, relation, tail in kg.valid[:4].tolist():
+            began = time.process_time()
+            found.append([path.edges for path in strongest_paths(model, head, relation, tail, 3)])
+            times.append(time.process_time() - began)
+        seconds[plain], paths[plain] = float(np.mean(times[1:])), found
+    return {
+        "graph": kg.name,
+        "dim": options.path_dim,
+        "layers": options.path_layers,
+        "seconds": seconds[False],
+        "unfused_seconds": seconds[True],
+        "ratio": seconds[True] / seconds[False],
+        "same_paths": paths[False] == paths[True],
+    }
 
 
 def path_recall(options: argparse.Namespace) -> dict[str, Any]:
@@ -116,9 +152,9 @@ def _ask(model: PathModel, times: int) -> float:
     questions = [Questions(np.array([i], np.int32), np.array([i], np.int32)) for i in range(times + 1)]
     seconds = []
     for question in questions:
-        began = time.perf_counter()
+        began = time.process_time()
         model.score(question)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.process_time() - began)
     return min(seconds[1:])
 
 
@@ -130,24 +166,25 @@ def _again(forward: Any) -> Any:
 
 
 def _time_steps(model: PathModel, batches: list[Any]) -> tuple[float, float]:
-    """Milliseconds a step, without the first two, and the peak memory in GiB (of a GPU)."""
+    """Milliseconds a step, on a CPU the processor's own, without the first two; the peak memory in GiB (of a GPU)."""
     cuda = model.device.type == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     wait = torch.cuda.synchronize if cuda else lambda: None
+    clock = time.perf_counter if cuda else time.process_time
     if cuda:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     for number, batch in enumerate(batches):
         if number == 2:
             wait()
-            began = time.perf_counter()
+            began = clock()
         with torch.autocast(model.device.type, torch.bfloat16, enabled=cuda):
             loss, _ = model.loss(batch)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     wait()
-    seconds = (time.perf_counter() - began) / (len(batches) - 2)
+    seconds = (clock() - began) / (len(batches) - 2)
     return 1e3 * seconds, torch.cuda.max_memory_allocated() / 2**30 if cuda else 0.0
 
 

@@ -2,6 +2,7 @@
 
     python bench/structure.py --json                     # all that this machine can measure
     python bench/structure.py --part pykeen --graph FB15k-237 --json
+    python bench/structure.py --part path_step --out results/bench/x.json     # figures, and how they were made
     python bench/structure.py --tiny                     # any machine, seconds
 
 Parts:
@@ -14,7 +15,8 @@ Parts:
              which cost the same, `ratio_triples` the triples that they cover. `self_adversarial` is RotatE with sampled
              negatives, where both count triples. The two take turns; each counts with its best turn.
 
-The parts of the path model, path_step, path_growth and path_recall, are in path_model.py, which says what they are.
+Parts of the path model, path_step, path_growth, path_recall and path_explain, are in path_model.py, which says what
+they are.
 
 A part is a function that takes the options and returns figures; `PARTS` names them.
 """
@@ -24,6 +26,9 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import shlex
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,7 +39,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from path_model import path_growth, path_recall, path_step
+from path_model import path_explain, path_growth, path_recall, path_step
 from satkgc import KnowledgeGraph
 from satkgc.training import train_or_stop
 
@@ -59,6 +64,7 @@ def main() -> None:
     parser.add_argument("--most-triples", type=int, default=2 * 10**7, help="of the largest synthetic graph")
     parser.add_argument("--tiny", action="store_true", help="wordnet-sample, a few steps")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", type=Path, help="write the JSON to this file, with command and commit")
     options = parser.parse_args()
     if options.tiny:
         options.graph, options.dim, options.steps, options.turns = "wordnet-sample", 8, 4, 1
@@ -70,6 +76,10 @@ def main() -> None:
     for name in options.part or PARTS:
         figures[name] = PARTS[name](options)
     print(json.dumps(figures, indent=None if options.json else 2))
+    if options.out:
+        command = shlex.join(["python", "bench/structure.py", *sys.argv[1:]])
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        options.out.write_text(json.dumps({"command": command, "commit": commit, **figures}, indent=1) + "\n")
 
 
 def epoch(options: argparse.Namespace) -> dict[str, Any]:
@@ -122,6 +132,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "path_step": path_step,
     "path_growth": path_growth,
     "path_recall": path_recall,
+    "path_explain": path_explain,
 }
 
 

@@ -29,6 +29,11 @@ SMALL = {
         "negatives": 12,
     },
     "paths": lambda backbone: {"dim": 4, "layers": 2},
+    "star": lambda backbone: {
+        "encoder": {"backbone": str(backbone), "dropout": 0.1},
+        "text": {"max_tokens": 30},
+        "negatives": 3,
+    },
     "text": lambda backbone: {
         "encoder": {"backbone": str(backbone), "dropout": 0.1},
         "text": {"max_tokens": 30, "neighbours": 0},

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from satkgc import files
-from satkgc.analysis import ANALYSES, draw_bars
+from satkgc.analysis.chart import Chart, draw_charts
 from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_folder, atomic_write, check_writable, put_in_place
@@ -21,12 +21,12 @@ from satkgc.sampling import plot_occurrences
 from satkgc.training.log import draw_curves
 
 COUNTS = np.array([3, 2, 1])
-BARS = SimpleNamespace(groups=["1"], values=COUNTS[:1])
+BARS = Chart("seen", "group", ["1"], {"run": COUNTS[:1].astype(float)})
 VISITS = SimpleNamespace(triples=COUNTS, entities=COUNTS, degrees=COUNTS, hops=COUNTS)
 WRITERS = {
     "curves.png": lambda file: draw_curves([{"step": 1, "loss": 2.0}], file),
     "visits.png": lambda file: plot_occurrences(file, {"rwr": VISITS}, "visits"),
-    "bars.svg": lambda file: draw_bars({"run": BARS}, ANALYSES["distance-similarity"], file),
+    "bars.png": lambda file: draw_charts([BARS], file),
     "names.npy": lambda file: EntitySearch(None, None, np.arange(999), np.arange(9)).save(file.parent),
 }
 

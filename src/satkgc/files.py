@@ -54,6 +54,9 @@ def atomic_write(file: Path) -> Iterator[Path]:
         sync(part)
         os.replace(part, file)
         sync(file.parent)
+    except OSError as error:
+        error.filename = error.filename or str(file)  # a write that fails does not know its file
+        raise
     finally:
         part.unlink(missing_ok=True)
 

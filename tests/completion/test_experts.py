@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from fused_runs import overrides
 from little_world import little_world
 from satkgc.cli import app
-from satkgc.completion import Completer, NewEntity, Question, verify_folder
+from satkgc.completion import Completer, NewEntity, Question, Role, verify_folder
 from satkgc.completion.prepare import prepare
 from satkgc.errors import SatkgcError
 from satkgc.export import export
 from satkgc.manifest import write_manifest
-from satkgc.models import FusedConfig, FusedModel, Mixture, Questions, TextModel
+from satkgc.models import FusedConfig, FusedModel, Mixture, PathConfig, PathModel, Questions, TextModel
 from satkgc.serving.app import create_app
 from satkgc.training import RunFolder, train_or_stop
 from toy_models import PlainScores, WordVectors
@@ -200,3 +200,34 @@ def test_a_fused_run_is_verified_with_its_experts_and_exports_its_text_model(run
     write_manifest(file.parent)  # whole, but not the one that the weights were fitted to
     with pytest.raises(SatkgcError, match="fitted to another model than complex is now"):
         Completer.load(tmp_path / "run", "cpu")
+
+
+def test_an_added_entity_is_an_answer_by_who_has_something_to_say(completer, tmp_path):
+    """Of words alone the one who reads; its score is that of the same words given as a candidate."""
+    experts = {"words": WordVectors(KG), "paths": PathModel(KG, PathConfig(dim=4, layers=2)).eval()}
+    model = FusedModel(KG, FusedConfig(), experts)
+    model.save(tmp_path / "model")
+    completer = Completer(prepare(tmp_path, model), tmp_path)
+    before = completer.tails("Q4", "near", k=100)
+    plain = NewEntity("somebody new", "near Q4, near it all")
+    linked = NewEntity("another", "of whom a fact is known", facts=[Role("near", "head", "Q7")])
+    scores = {new.name: completer.evidence("Q4", "near", new).score for new in (plain, linked)}
+    ids = {new.name: completer.add(new) for new in (plain, linked)}
+    answers = {answer.id: answer for answer in completer.tails("Q4", "near", k=200)}
+    assert len(answers) == len(before) + 2
+    assert list(answers) == sorted(answers, key=lambda id: -answers[id].score)
+    for name, expected in ((plain.name, [False, True]), (linked.name, [False, False])):
+        answer = answers[ids[name]]
+        assert [expert.share is None for expert in answer.experts] == expected
+        assert answer.probability is None or 0 <= answer.probability <= 1
+        assert completer.evidence("Q4", "near", ids[name]).score == pytest.approx(answer.score, abs=1e-4)
+    assert answers[ids[plain.name]].score == pytest.approx(scores[plain.name], abs=1e-2)
+    asked = completer.tails(ids[linked.name], "near", k=3)
+    assert asked
+    assert completer.tails("Q4", "near", k=3, among=[ids[plain.name]])[0].id == ids[plain.name]
+    words = NewEntity("a third", "in words of its own, beside those that were added")
+    texts = tuple(completer._engine.resolve(new) for new in (words, plain, linked))
+    asked = Questions(np.array([90], np.int32), np.array([KG.relations.index("near")], np.int32), texts)
+    expected = model.score(asked, np.array([[91, 92]], np.int32))[0].tolist()
+    answers = {answer.id: answer.score for answer in completer.tails(words, "near", k=200)}
+    assert [answers[ids[new.name]] for new in (plain, linked)] == pytest.approx(expected, abs=1e-4)

@@ -54,7 +54,7 @@ def test_every_kind_is_here():
 
 def test_the_loss_falls(kind, tiny_backbone):
     model = make(kind, tiny_backbone).train()
-    optimizer = make_optimizer(model, TrainingConfig(learning_rate=3e-3 if kind == "text" else 3e-2))
+    optimizer = make_optimizer(model, TrainingConfig(learning_rate=3e-3 if model.reads_text else 3e-2))
     context, losses = StepContext(), []
     model.prepare_training(context)
     for step in range(30):

@@ -37,7 +37,8 @@ def parts(recipe):
 
 
 def test_these_are_all_recipes():
-    assert recipe_names() == sorted([*PUBLISHED, *OURS, *EMBEDDINGS, "paths", "frozen", "fused", "quick"])
+    star = ["star", "star-saam", "star-ensemble"]
+    assert recipe_names() == sorted([*PUBLISHED, *OURS, *EMBEDDINGS, *star, "paths", "frozen", "fused", "quick"])
 
 
 def test_the_rows_of_table_1():
@@ -222,7 +223,7 @@ def test_what_is_set_counts_over_graph_and_recipe():
         ("model.loss.frequency", "1", "it takes true or false"),
         ("training.learning_rate", "5", "training.learning_rate is 5.0; set it to between 0 and 1"),
         ("training.clip", "nan", "training.clip"),
-        ("model.kind", "magic", "model.kind is 'magic'; it takes one of embedding, frozen, fused, paths, text"),
+        ("model.kind", "magic", "model.kind is 'magic'; it takes one of embedding, frozen, fused, paths, star, text"),
         ("sampling.sampler", "magic", "sampling.sampler is 'magic'; choose one of brwr, rwr, brwr_p, mcmc, random"),
         ("sampling.batch_size", "7", "sampling.batch_size is 7; set an even number"),
     ],

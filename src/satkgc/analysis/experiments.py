@@ -195,7 +195,7 @@ def make_result(row: Row, run: RunFolder, report: Report) -> Result:
     metrics = run.metrics
     config = run.config.model_dump()
     for part in config["experts"].values() or [config]:
-        if part["model"]["kind"] == "text":
+        if "encoder" in part["model"]:
             part["model"]["encoder"]["backbone"] = row.backbone  # not the folder it was read from
     also = [Evaluation(**Evaluation.parts_of(report.sampled(row.sampled).to_json()))] if row.sampled else []
     return Result(

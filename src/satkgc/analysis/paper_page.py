@@ -25,9 +25,6 @@ TABLE_3 = (
 )
 # Systems without a row of ours, and why.
 WHY = {
-    "StAR": "a siamese encoder with two objectives: not built here",
-    "StAR + SaaM": "a siamese encoder with two objectives: not built here",
-    "StAR (Self-Adp)": "StAR and RotatE as one: not built here",
     "KGTuner": "a search for the settings of embedding models: none is run here",
     "KG-Mixup": "synthetic triples for entities of low degree: not built here",
     "UniGE": "embeddings in two geometries: not built here",

@@ -34,10 +34,11 @@ from satkgc.completion.prepare import OnProgress, index_checksum, is_prepared, l
 from satkgc.completion.proposals import propose
 from satkgc.completion.quality import model_info, quality
 from satkgc.completion.relations import COMPETITORS
-from satkgc.completion.retriever import IndexRetriever
+from satkgc.completion.retriever import FusedRetriever, IndexRetriever
 from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, read_logic
+from satkgc.models import NewEntityText
 from satkgc.training import RunFolder
 
 NEAREST = 64  # entities whose relations are suggested
@@ -278,13 +279,20 @@ class Completer:
 
     def add(self, entity: NewEntity) -> str:
         """Put a new entity into the loaded index, so that it can be an answer; returns its id. Kept in memory only."""
-        names, retriever = self._engine.names, self._vector_retriever()
-        vector = retriever.entity_vector(self._engine.resolve(entity))
+        names, retriever = self._engine.names, self._engine.retriever
+        if not isinstance(retriever, FusedRetriever):
+            retriever = self._vector_retriever()
+        text, vectors = self._engine.resolve(entity), retriever.vectors
+        assert isinstance(text, NewEntityText)
+        vector = None if vectors is None else vectors.entity_vector(text)
         with self._adding:
             # The name first: a search in another thread may find only what can be named.
             new = names.add(entity)
             index = self.kg.num_entities + len(names.added) - 1
-            retriever.index.add(np.array([index], np.int32), vector[None])
+            if vectors is not None and vector is not None:
+                vectors.index.add(np.array([index], np.int32), vector[None])
+            if isinstance(retriever, FusedRetriever):
+                retriever.add(text)
             names.add_facts(index)
         return new.id
 

@@ -12,6 +12,7 @@ from satkgc.completion.answer import Evidence, ExpertShare, SimilarTriple, Step,
 from satkgc.completion.engine import Engine, Query
 from satkgc.completion.experts import expert_shares, path_model, text_model
 from satkgc.completion.names import EntityOrText
+from satkgc.completion.retriever import LAST_NEW
 from satkgc.kg import shortest_path
 from satkgc.models import FusedModel, Questions, strongest_paths
 
@@ -64,10 +65,12 @@ def _experts(engine: Engine, query: Query, answer: EntityOrText) -> tuple[Expert
     """What each expert of a fused model has to do with the answer."""
     if not isinstance(engine.model, FusedModel):
         return ()
-    both = engine.questions([query, (answer, 0)])
-    questions = Questions(both.entities[:1], both.relations[:1], both.new)
+    questions, id = engine.questions([query]), answer
+    if not isinstance(answer, int):
+        questions, id = Questions(questions.entities, questions.relations, (*questions.new, answer)), LAST_NEW
     competitors = engine.competitors([query], engine.encode([query]))[0].ids
-    return expert_shares(engine.retriever, questions, both.entities[1:], competitors, engine.known(query))[0]
+    ids = np.array([id], np.int32)
+    return expert_shares(engine.retriever, questions, ids, competitors, engine.known(query))[0]
 
 
 def _similar(

@@ -56,7 +56,7 @@ def _mean(parts: Float32) -> Float32:
 
 def _rank(log_shares: Float32, id: int, known: Int32) -> int | None:
     """Of an entity among all that are not known answers; a new entity has none."""
-    if id >= len(log_shares):
+    if not 0 <= id < len(log_shares):
         return None
     better = log_shares > log_shares[id]
     better[known[known < len(log_shares)]] = False

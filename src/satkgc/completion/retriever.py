@@ -15,9 +15,10 @@ from satkgc.arrays import Float32, Int32
 from satkgc.completion.index import ExactIndex, Index, TopK
 from satkgc.completion.names import EntityOrText
 from satkgc.errors import SatkgcError
-from satkgc.models import FusedModel, Model, Questions, VectorModel
+from satkgc.models import FusedModel, Model, NewEntityText, Questions, VectorModel
 
 SCORES = 1 << 25  # scores of a model without vectors that are held at once: 128 MiB
+LAST_NEW = -1  # as a candidate of a mixture: the last of the questions' own texts
 COSINE_SPREAD = 0.1  # about the standard deviation of cosines of a question's best candidates
 
 
@@ -163,26 +164,33 @@ class ScoreRetriever(Retriever):
             block = questions.questions.select(slice(start, start + step))
             if not len(candidates):
                 break
-            own = None if allow is None else np.tile(candidates, (len(block), 1))
-            best.offer(self._scores(block, own), candidates, start)
+            everyone = allow is None and len(candidates) == self.model.kg.num_entities
+            own = None if everyone else np.tile(candidates, (len(block), 1))
+            best.offer(self._scores(*self._as_new(block, own)), candidates, start)
         return best.result()
 
     def score(self, questions: EncodedQuestions, candidates: Int32) -> Float32:
         """By the model."""
-        return self._scores(questions.questions, np.asarray(candidates, np.int32)[:, None])[:, 0]
+        own = np.asarray(candidates, np.int32)[:, None]
+        return self._scores(*self._as_new(questions.questions, own))[:, 0]
 
     def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
         """By the model; new text is one more of the questions' own."""
         plain = questions.questions
-        if not isinstance(candidate, int):
-            plain = Questions(plain.entities, plain.relations, (*plain.new, candidate))
-            candidate = self.model.kg.num_entities + len(plain.new) - 1
-        return self._scores(plain, np.full((len(plain), 1), candidate, np.int32))[:, 0]
+        if isinstance(candidate, int):
+            return self.score(questions, np.full(len(plain), candidate, np.int32))
+        plain = Questions(plain.entities, plain.relations, (*plain.new, candidate))
+        new = self.model.kg.num_entities + len(plain.new) - 1
+        return self._scores(plain, np.full((len(plain), 1), new, np.int32))[:, 0]
 
     def calibration_scale(self, scores: Float32) -> float:
         """By their standard deviation."""
         spread = float(np.std(scores[np.isfinite(scores)], dtype=np.float64)) if np.isfinite(scores).any() else 0.0
         return COSINE_SPREAD / spread if spread else 1.0
+
+    def _as_new(self, questions: Questions, candidates: Int32 | None) -> tuple[Questions, Int32 | None]:
+        """As the model numbers them: those that were added are entities of the questions' own, after the others."""
+        return questions, candidates
 
     def _scores(self, questions: Questions, candidates: Int32 | None) -> Float32:
         if not len(questions):
@@ -200,16 +208,35 @@ class FusedRetriever(ScoreRetriever):
     def __init__(self, model: FusedModel) -> None:
         super().__init__(model)
         self.model: FusedModel = model
+        self._added: tuple[NewEntityText, ...] = ()  # replaced as a whole, so that other threads see all or nothing
         if (own := model.entity_vectors()) is not None:
             expert, vectors = own
             self.vectors = IndexRetriever(expert, ExactIndex(vectors.cpu().numpy(), expert.device))
             self.vectors._encoding = self._encoding
 
+    def __len__(self) -> int:
+        return self.model.kg.num_entities + len(self._added)
+
+    def add(self, entity: NewEntityText) -> None:
+        """A candidate from now on."""
+        self._added = (*self._added, entity)
+
+    def _as_new(self, questions: Questions, candidates: Int32 | None) -> tuple[Questions, Int32 | None]:
+        size, own = self.model.kg.num_entities, len(questions.new)
+        if candidates is None:
+            return questions, None
+        numbered = np.where(candidates >= size, candidates + own, candidates)
+        numbered[candidates == LAST_NEW] = size + own - 1
+        new = (*questions.new, *self._added) if (candidates >= size).any() else questions.new
+        return Questions(questions.entities, questions.relations, new), numbered.astype(np.int32)
+
     def opinions(self, questions: Questions, candidates: Int32) -> tuple[Float32, Float32]:
         """Of each expert: what it adds to the candidates' scores, NaN where it says nothing (n, Q, K), and its
         log-shares of all entities (n, Q, E)."""
+        asked, own = self._as_new(questions, candidates)
+        assert own is not None
         with self._encoding:
-            added = self.model.contributions(questions, candidates).cpu().numpy()
+            added = self.model.contributions(asked, own).cpu().numpy()
             return added, self.model.log_shares(questions).cpu().numpy()
 
 

@@ -15,6 +15,7 @@ from satkgc.models.model import (
 )
 from satkgc.models.paths import PathConfig, PathModel, strongest_paths
 from satkgc.models.registry import MODELS
+from satkgc.models.star import StarConfig, StarModel
 from satkgc.models.text import (
     NEGATIVES_OVER,
     ContrastiveLoss,
@@ -59,6 +60,8 @@ __all__ = [
     "PathModel",
     "Pooling",
     "Questions",
+    "StarConfig",
+    "StarModel",
     "StepContext",
     "TextModel",
     "TextModelConfig",

@@ -109,6 +109,7 @@ class FusedModel(Model):
         self.experts = nn.ModuleList(experts.values())
         self._mixture = mixture or Mixture.even(self.names, kg.num_relations)
         self.reads_text = any(expert.reads_text for expert in experts.values())
+        self.reads_facts = any(expert.reads_facts for expert in experts.values())
         self._memory: dict[tuple[int, int, NewEntityText | None], Tensor] = {}  # log-shares (n, E), oldest first
         self._knows = [expert.knows_entities() for expert in experts.values()]
         everyone = np.arange(kg.num_entities, dtype=np.int32)
@@ -209,7 +210,7 @@ class FusedModel(Model):
         if not len(rows):
             return shares
         scores = self._expert_scores(i, expert, questions.select(rows), new).to(self.device)  # (q, E + m)
-        known = np.concatenate([self._knows[i], np.full(len(new), expert.reads_text)])
+        known = np.concatenate([self._knows[i], self._reads(expert, questions, new)])
         scores[:, torch.from_numpy(~known).to(self.device)] = -torch.inf
         scores *= float(self.mixture.scales[i])
         shares[torch.from_numpy(rows).to(self.device)] = scores - scores[:, : self.kg.num_entities].logsumexp(
@@ -285,18 +286,21 @@ class FusedModel(Model):
     def _expert_scores(self, i: int, expert: Model, questions: Questions, new: Int32) -> Tensor:
         """Raw scores, in memory of their own.  # (Q, E + m)"""
         if not isinstance(expert, VectorModel):
+            if self._reads(expert, questions, new).any():
+                everyone = np.concatenate([np.arange(self.kg.num_entities, dtype=np.int32), new])
+                return expert.score(questions, np.tile(everyone, (len(questions), 1))).float()
             scores = expert.score(questions).float()
-            if not len(new):
-                return scores.clone()
-            late = torch.full((len(questions), len(new)), -torch.inf)
-            if expert.reads_text:
-                late = expert.score(questions, np.tile(new, (len(questions), 1))).float()
-            return torch.cat([scores, late.to(scores.device)], 1)
+            return torch.cat([scores, scores.new_full((len(questions), len(new)), -torch.inf)], 1)
         vectors = self._vectors(i)
         if len(new):
             late = torch.from_numpy(expert.encode_entities(new, questions.new)).to(vectors.device)
             vectors = torch.cat([vectors, late])
         return torch.from_numpy(expert.encode_questions(questions)).to(vectors.device) @ vectors.T
+
+    def _reads(self, expert: Model, questions: Questions, new: Int32) -> Bool:
+        """Of which new entities, as answers, an expert has something to say.  # (m,)"""
+        facts = [bool(questions.new[entity - self.kg.num_entities].facts) for entity in new]
+        return np.full(len(new), expert.reads_text) | (np.array(facts, bool) & expert.reads_facts)
 
     def _score(self, questions: Questions, candidates: Int32 | None) -> Tensor:
         size = self.kg.num_entities

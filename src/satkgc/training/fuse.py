@@ -91,10 +91,22 @@ def _copy(run: RunFolder, target: Path) -> None:
         for name in KEPT:
             source = run.folder / name
             if source.is_dir():
-                shutil.copytree(source, part / name)
+                _copy_tree(source, part / name)
             elif source.exists():
                 shutil.copy2(source, part / name)
         if (part / "model" / MANIFEST).exists():
             check_folder(part / "model", remedy="copy the run again, or train it anew")
         else:
             write_manifest(part / "model")  # as earlier versions left it
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """As shutil does it, which gathers what fails for each file; the first says enough."""
+    try:
+        shutil.copytree(source, target)
+    except shutil.Error as error:
+        reason = error.args[0][0][2].partition(": '")[0]
+        remedy = "check the free space and the permissions there, and run the same command again"
+        raise SatkgcError(
+            f"cannot be copied to {target.parent.parent}: {reason}", where=source, remedy=remedy
+        ) from error

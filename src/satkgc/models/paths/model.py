@@ -33,6 +33,7 @@ from satkgc.settings import Settings
 
 QUESTIONS = 64  # scored at a time, at most
 NUMBERS = 1 << 27  # of the states that are held at once when scoring
+HIDDEN = 1 << 26  # of them, read out at a time
 
 
 class PathConfig(ModelConfig):
@@ -143,10 +144,16 @@ class PathModel(Model):
         else:
             states = cpu_layers(self.layers, queries, heads, graph, edge_weights)
         with torch.autocast(heads.device.type, enabled=False):  # in half precision scores would tie
-            own, question = self.hidden.weight.chunk(2, 1)
-            hidden = functional.linear(states.float(), own)  # (N, B, 2D)
-            hidden = functional.relu(hidden + functional.linear(queries.float(), question, self.hidden.bias))
-            return self.output(hidden).squeeze(-1).T
+            parts = [states] if torch.is_grad_enabled() else torch.split(states, max(1, HIDDEN // queries.numel()))
+            return torch.cat([self._read(part, queries) for part in parts]).T
+
+    def _read(self, states: Tensor, queries: Tensor) -> Tensor:
+        """Scores of nodes from their last states.  # (n, B, D), (B, D) → (n, B)"""
+        own, question = self.hidden.weight.chunk(2, 1)
+        hidden = functional.linear(states.float(), own)  # (n, B, 2D)
+        hidden = functional.relu(hidden + functional.linear(queries.float(), question, self.hidden.bias))
+        read: Tensor = self.output(hidden)
+        return read.squeeze(-1)
 
     def _states(
         self, queries: Tensor, heads: Tensor, graph: MessageGraph, edge_weights: Sequence[Tensor] | None

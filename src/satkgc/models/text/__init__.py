@@ -3,7 +3,7 @@ kept frozen."""
 
 from satkgc.models.text.backbone import load_tokenizer, quiet
 from satkgc.models.text.config import EncoderConfig, EncoderModelConfig, LossConfig, Pooling, TextModelConfig
-from satkgc.models.text.encoder_model import EncoderModel
+from satkgc.models.text.encoder_model import EncoderModel, TextReader
 from satkgc.models.text.frozen import FrozenConfig, FrozenModel
 from satkgc.models.text.loss import NEGATIVES_OVER, ContrastiveLoss
 from satkgc.models.text.model import TextModel
@@ -22,6 +22,7 @@ __all__ = [
     "Pooling",
     "TextModel",
     "TextModelConfig",
+    "TextReader",
     "Towers",
     "load_tokenizer",
     "pool_padded",

@@ -9,13 +9,13 @@ import numpy as np
 
 from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.model import NewEntityText, Questions, VectorModel
+from satkgc.models.model import Model, NewEntityText, Questions, VectorModel
 from satkgc.models.text.towers import Towers
 from satkgc.settings import Settings
 from satkgc.text import Texts, TokenBatch
 
 
-class EncoderModel(VectorModel):
+class TextReader(Model):
     """Reads words, so that it can be asked about entities that the graph never had."""
 
     reads_text = True
@@ -65,3 +65,7 @@ class EncoderModel(VectorModel):
             return [(fact.relation, fact.name) for fact in text.facts]
         names = {fact.entity: fact.name for fact in text.facts}
         return [(0, names[entity]) for entity in sorted(names)]
+
+
+class EncoderModel(TextReader, VectorModel):
+    """One whose scores are the cosines of the encoders' vectors."""

@@ -76,10 +76,16 @@ class Towers(nn.Module):
         return self.query.pack(batch)
 
     def encode(
-        self, tower: Tower, batch: TokenBatch, title: str, progress: bool = False, dtype: str | None = None
+        self,
+        tower: Tower,
+        batch: TokenBatch,
+        title: str,
+        progress: bool = False,
+        dtype: str | None = None,
+        unit: bool = True,
     ) -> Float32:
-        """Vectors of many texts, of length one, without gradients; `dtype` is that of the matrix products, by default
-        bfloat16 on a GPU.  # (n, dim)"""
+        """Vectors of many texts, of length one unless `unit` is false, without gradients; `dtype` is that of the matrix
+        products, by default bfloat16 on a GPU.  # (n, dim)"""
         on_gpu = self.device.type == "cuda"
         bf16 = (dtype or ("bfloat16" if on_gpu else "float32")) == "bfloat16"
         order = np.argsort(batch.lengths, kind="stable")
@@ -97,7 +103,8 @@ class Towers(nn.Module):
             ):
                 task = bar.add_task(title, total=len(batch))
                 for rows in chunks:
-                    out[rows] = normalize(tower(batch.select(rows))).cpu().numpy()
+                    vectors = tower(batch.select(rows)).float()
+                    out[rows] = (normalize(vectors) if unit else vectors).cpu().numpy()
                     bar.advance(task, len(rows))
         finally:
             if training:

@@ -42,7 +42,8 @@ function picture(graph, ends, fixed, asks, { title, width, known, onPick, say })
     line(edge, nodes[index.get(edge.from)], place(edge.from), nodes[index.get(edge.to)], place(edge.to), known));
   const boxes = nodes.map((node, i) => ({ ...places[i], width: node.width, height: node.height }));
   label(lines, boxes, { width, height });
-  drawn.append(...lines.map(({ group }) => group), ...nodes.map((node, i) => dot(node, places[i], ends, onPick, say)));
+  const named = ({ group }) => Number(group.classList.contains("named")); // drawn later, or another line crosses the name
+  drawn.append(...lines.sort((one, other) => named(one) - named(other)).map(({ group }) => group), ...nodes.map((node, i) => dot(node, places[i], ends, onPick, say)));
   hover(drawn);
   return drawn;
 }

@@ -6,9 +6,11 @@ const SPOTS = [0.5, 0.4, 0.6, 0.3, 0.7];
 // lines: [{group, text, edge, curve: [start, middle, end]}]; boxes: nodes with x, y of their middles, width, height.
 // What finds no room stays hidden until its node is looked at.
 export function label(lines, boxes, size) {
-  const taken = [...boxes];
+  const taken = [...boxes], said = new Set(); // of two edges that go there and back by one relation, one says it
   const first = ({ edge }) => (edge.kind === "asked" ? 0 : edge.kind === "path" ? 1 : 2);
   for (const { group, text, edge, curve } of [...lines].sort((a, b) => first(a) - first(b))) {
+    const name = JSON.stringify([...[edge.from, edge.to].sort(), edge.label]);
+    if (said.has(name)) continue;
     const width = LETTER * text.textContent.length * (edge.kind === "asked" ? 1.2 : 1);
     const spot = SPOTS.map((t) => box(curve, t, width)).find((one) => inside(one, size) && !taken.some((other) => overlap(one, other)));
     if (edge.kind === "asked") {
@@ -18,6 +20,7 @@ export function label(lines, boxes, size) {
       text.setAttribute("x", spot.x);
       text.setAttribute("y", spot.y + 3.5);
       group.classList.add("named");
+      said.add(name);
     }
   }
 }
