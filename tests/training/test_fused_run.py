@@ -69,7 +69,12 @@ def test_test_triples_and_validation_triples_are_only_for_the_fit(whole, tmp_pat
     bare = KnowledgeGraph.from_arrays(KG.name, KG.entities, KG.relations, KG.train).save(tmp_path / "graph")
     experts = {name: expert.model_on(bare, "cpu") for name, expert in whole.experts.items()}
     without = FusedModel.load(whole.folder / "model", bare, whole.config.model, "cpu", experts)
-    assert torch.equal(scores_of(without), scores_of(whole.model("cpu")))
+    complete = whole.model("cpu")
+    assert torch.equal(scores_of(without), scores_of(complete))
+    head, relation, _ = KG.test.T
+    asked = Questions(head.copy(), relation.copy())
+    for name in whole.experts:  # each by itself: here one may have no weight
+        assert torch.equal(without.alone(name).score(asked), complete.alone(name).score(asked)), name
 
 
 def test_training_and_fit_do_not_see_test_triples(whole, tiny_backbone, tmp_path):
