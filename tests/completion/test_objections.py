@@ -136,13 +136,17 @@ def test_the_file_of_the_run_decides(bands, tmp_path) -> None:
     shutil.copytree(bands.run, run)
     text = (run / "relations.toml").read_text()
     assert "# 48 of 48 with a type" in text
-    (run / "relations.toml").write_text("")
+    (run / "relations.toml").write_text("# nothing\n# the end\n")
     assert all(a.objection is None for a in Completer.load(run).tails("http://e/genre3", "skos:broader", k=100))
     Completer.prepare(run)
-    assert (run / "relations.toml").read_text() == ""  # a person's
-    (run / "relations.toml").write_text('[[relation]]\nid = "http://e/cities"\n')
+    assert (run / "relations.toml").read_text() == "# nothing\n# the end\n"  # a person's
+    (run / "relations.toml").write_text('[[relation]]\nid = "http://e/cities"\n# the end\n')
     with pytest.raises(SatkgcError, match=r"relations\.toml.*cities"):
         Completer.load(run)
+    for cut in (0, len(text) // 2, len(text) - 4):
+        (run / "relations.toml").write_text(text[:cut])
+        with pytest.raises(SatkgcError, match=r"relations\.toml: (this file was cut short|not TOML)"):
+            Completer.load(run)
 
 
 def test_files_and_json_carry_it(bands) -> None:

@@ -34,6 +34,8 @@ JSON = {"content-type": "application/json"}
         ("complete", {**ASK, "head": ["dog"]}),
         ("complete", {**ASK, "head": {"name": " "}}),
         ("complete", {**ASK, "head": {"name": "x", "description": "y" * (MAX_DESCRIPTION + 1)}}),
+        ("complete", {**ASK, "head": {"name": "x" * 301}}),
+        ("complete", {**ASK, "head": {"name": "x", "facts": [{"relation": "r", "side": "head", "other": "o"}] * 201}}),
         ("complete", {**ASK, "among": ["dog"] * 1001}),
         ("complete", {**ASK, "min_probability": float("nan")}),
         ("complete", {**ASK, "unheard_of": 1}),

@@ -87,7 +87,7 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> En
 
 def _kept_logic(run: Path, model: Model) -> list[RelationLogic] | None:
     """What the run's file says that relations mean; an older run has none."""
-    return read_logic(model.kg, run / LOGIC) if (run / LOGIC).exists() else None
+    return read_logic(model.kg, run / LOGIC, whole=True) if (run / LOGIC).exists() else None
 
 
 @contextmanager

@@ -33,6 +33,9 @@ def _others(kg: KnowledgeGraph, logic: RelationLogic, name: str) -> list[str]:
     return [vocabulary.id(i) for i in getattr(logic, name)] if name in LISTS else []
 
 
+END = "# the end"  # what is cut short lacks it
+
+
 def write_logic(kg: KnowledgeGraph, logic: Iterable[RelationLogic], file: Path) -> None:
     """Write the properties as TOML, one table for each relation that has any, to be edited."""
     lines = [
@@ -48,21 +51,26 @@ def write_logic(kg: KnowledgeGraph, logic: Iterable[RelationLogic], file: Path) 
                 value = "true" if name in PROPERTIES else others[0] if name == "inverse" else f"[{', '.join(others)}]"
                 lines.append(f"{name} = {value}  # {one.why.get(name, '')}\n")
     with atomic_write(file) as part:
-        part.write_text("".join(lines), encoding="utf-8")
+        part.write_text("".join(lines) + f"\n{END}\n", encoding="utf-8")
 
 
 def _text(id: str) -> str:
     return json.dumps(id, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def read_logic(kg: KnowledgeGraph, file: Path) -> list[RelationLogic]:
-    """What `write_logic` wrote, after somebody edited it; relations that are not in it have no properties."""
+def read_logic(kg: KnowledgeGraph, file: Path, *, whole: bool = False) -> list[RelationLogic]:
+    """What `write_logic` wrote, after somebody edited it; relations that are not in it have no properties. Where it
+    must be `whole`, a file that was cut short is not taken for an edited one."""
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8")).get("relation", [])
+        text = file.read_text(encoding="utf-8")
+        tables = tomllib.loads(text).get("relation", [])
     except OSError as error:
         raise SatkgcError(f"cannot be read ({error.strerror})", where=file, remedy="check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SatkgcError(f"not TOML: {error}", where=file, remedy="correct it there") from None
+    if whole and END not in text:
+        remedy = f"restore it, or write {END!r} as its last line, or remove it: it is found anew then"
+        raise SatkgcError("this file was cut short", where=file, remedy=remedy)
     logic = [RelationLogic() for _ in range(kg.num_relations)]
     try:
         for table in tables:

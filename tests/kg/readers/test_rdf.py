@@ -174,6 +174,12 @@ def test_named_graphs_are_one_and_repeats_are_dropped(tmp_path: Path, caplog: py
     assert "2 duplicate triples dropped from train" in caplog.text
 
 
+def test_an_iri_of_more_than_8192_characters_is_refused(turtle) -> None:  # type: ignore[no-untyped-def]
+    assert len(turtle(f":{'a' * 8_000} :knows :b .").entities) == 2
+    with pytest.raises(SatkgcError, match=r"an IRI of 8,\d+ characters; shorten it"):
+        turtle(f":{'a' * 8_192} :knows :b .")
+
+
 def test_relative_iris_do_not_depend_on_the_folder(turtle) -> None:  # type: ignore[no-untyped-def]
     assert "file:///g.ttl#me" in turtle("<#me> :knows :a .").entities
 
