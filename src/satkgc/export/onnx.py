@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,6 @@ def write_onnx(run: RunFolder, out: Path, device: str = "cpu") -> dict[str, Any]
         raise SatkgcError("ONNX is not installed", remedy="pip install 'satkgc[export]'") from missing
     model = load_text_model(run, "onnx")
     towers, pad_id = model.towers, model.towers.tokenizer.pad_token_id or 0
-    towers.tokenizer.save_pretrained(out / "tokenizer")
     entities = np.arange(min(SAMPLES, run.kg.num_entities), dtype=np.int32)
     questions = Questions(entities, entities % np.int32(2 * run.kg.num_relations))
     samples = {
@@ -56,8 +56,13 @@ def write_onnx(run: RunFolder, out: Path, device: str = "cpu") -> dict[str, Any]
         _export(_PaddedEncoder(tower.model, model.config.encoder.pooling).eval(), pad(tokens, pad_id), file)
         session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
         for rows in (np.arange(len(entities)), np.arange(1)):  # another batch and length than it was traced with
-            inputs = {key: tensor.numpy() for key, tensor in pad(tokens.select(rows), pad_id).items()}
+            padded, taken = pad(tokens.select(rows), pad_id), [part.name for part in session.get_inputs()]
+            inputs = {key: padded[key].numpy() for key in taken}
             error = max(error, float(np.abs(session.run(None, inputs)[0] - expected[rows]).max()))
+    # A model without segments takes none, though its tokenizer may know them: it is to give what the graph takes.
+    tokenizer = copy.deepcopy(towers.tokenizer)
+    tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = taken  # it saves what is in both
+    tokenizer.save_pretrained(out / "tokenizer")
     if error > TOLERANCE:
         raise SatkgcError(f"onnxruntime's vectors differ by {error:.2g}", remedy="export to sentence-transformers")
     return {"largest difference of a vector's entries": error}

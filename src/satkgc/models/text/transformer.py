@@ -45,9 +45,10 @@ PACKED = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet")
 def supports(model: Any) -> bool:
     """Whether the packed forward computes what this model computes."""
     config = model.config
+    if config.model_type not in PACKED:
+        return False
     plain = config.hidden_act == "gelu" and not getattr(config, "is_decoder", False)
-    absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
-    return plain and absolute and config.model_type in PACKED
+    return plain and getattr(config, "position_embedding_type", None) in (None, "absolute")
 
 
 def first_position(model: Any) -> int:
