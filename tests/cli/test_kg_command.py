@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.cli import app, main
-from satkgc.kg import CATALOGUE, Counts, cache_folder, find_entry
+from satkgc.kg import CATALOGUE, Counts, cache_folder, expand, find_entry, shorten
 
 TRIPLES = "subject,verb,object\nanna,knows,ben\nben,knows,cleo\ncleo,knows,anna\nanna,likes,cleo\nben,likes,anna\n"
 PEOPLE = "key,called,about\nanna,Anna,a baker\nben,Ben,\ncleo,Cleo,a queen\n"
@@ -94,6 +94,33 @@ def test_inspect_shows_relations_the_most_frequent_and_the_rarest(tmp_path: Path
     assert "named by their id" in shown
     figures = json.loads(run("inspect", str(tmp_path / "g.csv"), "--json").stdout)
     assert [relation["triples"] for relation in figures["relation_triples"]] == list(range(40, 0, -1))
+
+
+def test_inspect_tells_relations_apart_that_begin_alike_in_80_columns(tmp_path: Path) -> None:
+    long = "http://vocabulary.example.org/ontology/of/very/long/addresses"
+    relations = {
+        "http://www.w3.org/2004/02/skos/core#narrowMatch": "skos:narrowMatch",
+        "http://www.w3.org/2004/02/skos/core#exactMatch": "skos:exactMatch",
+        f"{long}#hasTopic": "…hasTopic",
+        f"{long}/one#part": "one#part",  # two that end alike
+        f"{long}/two#part": "two#part",
+    }
+    rows = "".join(f"<{long}/a> <{relation}> <{long}/b> .\n" for relation in relations)
+    (tmp_path / "g.nt").write_text(
+        rows + f"<{long}#hasTopic> <{expand('rdf:type')}> <{expand('owl:SymmetricProperty')}> .\n"
+    )
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["kg", "inspect", str(tmp_path / "g.nt")]).stdout
+    table, _, logic = shown.partition("triples    relation")[2].partition("property")
+    ids = [line.split()[-1] for line in table.splitlines() if line.strip()]
+    assert all(any(id.endswith(end) for id in ids) for end in relations.values())
+    assert ["…hasTopic", "symmetric", "stated"] in [line.split() for line in logic.splitlines()]
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("text", ["skos:broader", "rdf:type", "http://e/x", "broader", "a:b"])
+def test_a_shortened_iri_expands_to_itself(text: str) -> None:
+    assert shorten(expand(text)) == text
+    assert expand(shorten(expand(text))) == expand(text)
 
 
 def test_inspect_looks_at_every_byte_of_the_binary_form(tables: list[str], tmp_path: Path) -> None:

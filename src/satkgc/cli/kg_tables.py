@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from satkgc.cli.terminal import clean
-from satkgc.kg import CATALOGUE, entry_location
+from satkgc.kg import CATALOGUE, entry_location, shorten
 
 MOST, LEAST = 20, 5  # relations in the table: the most frequent, and the rarest of a graph that has more
-LONGEST = 60  # characters of an id
+LONGEST, LONGEST_ID = 60, 32  # characters of a name, and of an id beside it
 
 LEAKS = {
     "same": "also in {facts}",
@@ -33,7 +36,7 @@ def print_figures(figures: dict[str, Any]) -> None:
 
     row("entities", entities, f"{described:,} with a description ({_percent(described, entities)})")
     by_id = figures["named_by_id"]
-    such_as = f", such as {', '.join(map(_cut, by_id['examples']))}" if by_id["entities"] else ""
+    such_as = f", such as {', '.join(_cut(shorten(id)) for id in by_id['examples'])}" if by_id["entities"] else ""
     row("named by their id", by_id["entities"], f"{_percent(by_id['entities'], entities)}{such_as}")
     row("relations", figures["relations"])
     for split in ("train", "valid", "test", "inference")[: 4 if figures["inference"] else 3]:
@@ -75,11 +78,12 @@ def _relations(relations: list[dict[str, Any]]) -> Table:
     table.add_column("relation")
     table.add_column("id", style="dim")
     hidden = len(relations) - MOST - LEAST
+    ids = _short_ids(relation["id"] for relation in relations)
     for place, relation in enumerate(relations):
         if hidden > 0 and place == MOST:
             table.add_row("…", f"{hidden:,} more, all of them with --json")
         if hidden <= 0 or not MOST <= place < MOST + hidden:
-            table.add_row(f"{relation['triples']:,}", _cut(relation["name"]), _cut(relation["id"]))
+            table.add_row(f"{relation['triples']:,}", _cut(relation["name"]), ids[relation["id"]])
     return table
 
 
@@ -88,18 +92,27 @@ def _logic(properties: list[dict[str, Any]]) -> Table:
     table = Table(box=None, padding=(0, 2))
     for column in ("relation", "property", "by"):
         table.add_column(column)
+    ids = _short_ids(id for entry in properties for id in (entry["id"], *entry["others"]))
     for entry in properties[:MOST]:
-        others = [*map(_cut, entry["others"][:LEAST]), *["…"] * (len(entry["others"]) > LEAST)]
-        table.add_row(_cut(entry["id"]), " ".join([entry["property"], *others]), entry["by"])
+        others = [*(ids[other] for other in entry["others"][:LEAST]), *["…"] * (len(entry["others"]) > LEAST)]
+        table.add_row(ids[entry["id"]], " ".join([entry["property"], *others]), entry["by"])
     if len(properties) > MOST:
         table.add_row("…", f"{len(properties) - MOST:,} more, all of them with --json")
     return table
 
 
-def _cut(text: str) -> str:
+def _short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Ids that a narrow table tells apart: IRIs with their usual prefixes, else by their ends."""
+    short = {id: shorten(id) for id in ids}
+    ends = {id: f"…{re.split('[/#]', id.rstrip('/#'))[-1]}" for id, text in short.items() if text == id and "://" in id}
+    times = Counter(ends.values())
+    return {id: _cut(ends[id] if times[ends.get(id, "")] == 1 else text, LONGEST_ID) for id, text in short.items()}
+
+
+def _cut(text: str, longest: int = LONGEST) -> str:
     """The end of a long text: IRIs begin alike."""
     text = clean(text)
-    return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
+    return text if len(text) <= longest else f"…{text[-longest:]}"
 
 
 def print_catalogue() -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from satkgc.kg.logic_file import describe_logic, read_logic, write_logic
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
-    from satkgc.kg.readers.options import expand
+    from satkgc.kg.readers.options import expand, shorten
     from satkgc.kg.readers.source import SourceFile
     from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
     from satkgc.kg.tsv import NOT_TSV, check_tsv_ids, tsv_id_error, write_tsv
@@ -80,6 +80,7 @@ __all__ = [
     "read_logic",
     "relation_categories",
     "relation_logic",
+    "shorten",
     "shortest_path",
     "text_language",
     "tsv_id_error",
@@ -99,7 +100,7 @@ _LAZY = {
     "logic_file": ("describe_logic", "read_logic", "write_logic"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
-    "readers.options": ("expand",),
+    "readers.options": ("expand", "shorten"),
     "readers.source": ("SourceFile",),
     "store": ("altered_files", "check_overwrite", "is_graph_folder"),
     "tsv": ("NOT_TSV", "check_tsv_ids", "tsv_id_error", "write_tsv"),

@@ -18,7 +18,7 @@ from satkgc.kg.readers.guards import LONGEST_ENTITY, XmlGuard
 PREFIXES = """@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix schema: <http://schema.org/> .
 @prefix schemas: <https://schema.org/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> .
-@prefix dct: <http://purl.org/dc/terms/> .
+@prefix dct: <http://purl.org/dc/terms/> . @prefix oboInOwl: <http://www.geneontology.org/formats/oboInOwl#> .
 :a :knows :b .
 """
 
@@ -47,7 +47,7 @@ def test_names(turtle, predicate: str) -> None:  # type: ignore[no-untyped-def]
     "predicate",
     [
         "schema:description", "schemas:description", "rdfs:comment", "dct:description", "skos:definition",
-        "skos:scopeNote", "skos:note", "dct:abstract",
+        "skos:scopeNote", "skos:note", "dct:abstract", "oboInOwl:hasDefinition",
     ],
 )  # fmt: skip
 def test_descriptions(turtle, predicate: str) -> None:  # type: ignore[no-untyped-def]

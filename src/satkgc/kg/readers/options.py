@@ -53,6 +53,14 @@ def expand(text: str, prefixes: Mapping[str, str] = PREFIXES) -> str:
     return prefixes[prefix] + end if prefix in prefixes and not end.startswith("//") else text
 
 
+def shorten(iri: str) -> str:
+    """An IRI with its usual prefix, which `expand` undoes; any other text as it is."""
+    for prefix, start in PREFIXES.items():
+        if iri.startswith(start):
+            return f"{prefix}:{iri.removeprefix(start)}"
+    return iri
+
+
 # As RDF has them, and with a language of two or three letters, for no other is in use: "english" is none.
 _TAG = re.compile(r"(?:[A-Za-z]{2,3}|[ixIX](?=-))(?:-[A-Za-z0-9]{1,8})*")
 

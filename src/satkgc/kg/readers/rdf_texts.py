@@ -21,7 +21,8 @@ OTHER = (
 )  # fmt: skip
 DESCRIPTIONS = (
     "schema:description", "schemas:description", "rdfs:comment", "dct:description", "skos:definition",
-    "obo:IAO_0000115", "dc:description", "dct:abstract", "dbo:abstract", "skos:scopeNote", "skos:note",
+    "obo:IAO_0000115", "oboInOwl:hasDefinition", "dc:description", "dct:abstract", "dbo:abstract", "skos:scopeNote",
+    "skos:note",
 )  # fmt: skip
 
 
