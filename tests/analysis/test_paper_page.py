@@ -102,8 +102,8 @@ def test_the_whole_holds_in_part_if_some_do():
         ("none", {}),
     )}  # fmt: skip
     assert of == {
-        "holds": "**Holds.**",
-        "not": "**Does not hold.**",
+        "holds": "**Holds** in all settings below.",
+        "not": "**Does not hold** in any setting below.",
         "part": "**Holds in part.**",
         "none": "**Not measured yet.**",
     }

@@ -130,5 +130,5 @@ def overall(verdicts: list[str]) -> str:
     if not kinds:
         return "**Not measured yet.**"
     if kinds == {"holds"}:
-        return "**Holds.**"
-    return "**Holds in part.**" if "holds" in kinds else "**Does not hold.**"
+        return "**Holds** in all settings below."
+    return "**Holds in part.**" if "holds" in kinds else "**Does not hold** in any setting below."
