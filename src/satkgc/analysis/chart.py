@@ -79,6 +79,7 @@ def _draw_bars(axes: Axes, chart: Chart) -> None:
         if len(chart.groups) * len(chart.series) <= 12:
             labels: list[Any] = [f"{value:.4g}" if value == value else "" for value in values]
             axes.bar_label(bars, labels, fontsize="x-small")
+    axes.margins(y=0.08 + 0.07 * len(chart.series))  # room for the legend
     many = sum(map(len, chart.groups)) > 70
     axes.set_xticks(places, chart.groups)
     if many:
