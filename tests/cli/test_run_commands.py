@@ -94,7 +94,11 @@ FIRST = {  # of each analysis its first chart, and a group of it
 }
 
 
-@pytest.mark.parametrize("name", ANALYSES)
+def test_analyses_that_take_any_run_are_all_tried_here():
+    assert set(ANALYSES) - {"experts"} == set(FIRST)  # that one takes a fused run: tests/analysis/test_experts.py
+
+
+@pytest.mark.parametrize("name", FIRST)
 def test_every_analysis_of_a_run_as_json_as_a_table_and_as_a_picture(run, other, name, tmp_path):
     runs = (run, other) if name == "won-and-lost" else (other,)
     title, group = FIRST[name]
@@ -128,6 +132,7 @@ def test_runs_are_analysed_side_by_side_and_those_of_one_name_by_their_paths(run
 def test_what_a_run_has_not_got_is_said_in_one_line(run):
     assert "its log has no cosines of negatives" in str(invoke("analyse", "negative-cosines", run).exception)
     assert "give two runs" in str(invoke("analyse", "won-and-lost", run).exception)
+    assert "this run has no experts" in str(invoke("analyse", "experts", run).exception)
 
 
 def test_analyse_says_what_there_is_and_what_a_picture_is(run, tmp_path):
