@@ -136,7 +136,7 @@ def test_its_settings_are_shown_and_named_in_refusals(recipe):
         ({"model.dim": "0"}, "model.dim is 0; set it to 1 or more"),
         ({"model.dims": "3"}, r"unknown setting model.dims; did you mean model.dim\?"),
         ({"model.text.max_tokens": "3"}, "unknown setting model.text.max_tokens"),
-        ({"model.kind": "magic"}, "model.kind is 'magic'; it takes one of embedding, frozen, fused, paths, text"),
+        ({"model.kind": "magic"}, "model.kind is 'magic'; it takes one of embedding, frozen, fused, paths, star, text"),
     ):
         with pytest.raises(SatkgcError, match=f"^{message}"):
             make_config(recipe, overrides=overrides)
