@@ -12,6 +12,7 @@ from rich.console import Console
 
 from satkgc.cli import (
     analyse,
+    check,
     compare,
     complete,
     evaluate,
@@ -46,6 +47,7 @@ for module in (
     compare,
     complete,
     propose,
+    check,
     serve,
     export,
     verify,

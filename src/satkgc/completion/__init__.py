@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from satkgc.completion.answer import (
     AmbiguousNameError,
     Answer,
+    Doubt,
+    DoubtfulEnd,
     Entity,
     EntityDetail,
     EntityType,
@@ -27,6 +29,7 @@ from satkgc.completion.answer import (
 from satkgc.completion.info import CompleterInfo, ModelInfo, Quality
 
 if TYPE_CHECKING:
+    from satkgc.completion.checking import check_doubts_file
     from satkgc.completion.completer import Completer
     from satkgc.completion.index import INDEXES, Index
     from satkgc.completion.prepare import is_prepared
@@ -41,6 +44,8 @@ __all__ = [
     "Answer",
     "Completer",
     "CompleterInfo",
+    "Doubt",
+    "DoubtfulEnd",
     "Entity",
     "EntityDetail",
     "EntityType",
@@ -63,6 +68,7 @@ __all__ = [
     "accept_proposals",
     "answer_file",
     "answer_to_dict",
+    "check_doubts_file",
     "check_proposals_file",
     "count_questions",
     "is_prepared",
@@ -80,6 +86,7 @@ _LAZY = {
     "accept_proposals": "review",
     "answer_file": "question_files",
     "answer_to_dict": "question_files",
+    "check_doubts_file": "checking",
     "check_proposals_file": "proposals",
     "count_questions": "question_files",
     "is_prepared": "prepare",

@@ -269,6 +269,35 @@ class Evidence:
     objection: Objection | None = None  # as in the list of answers
 
 
+@dataclass(frozen=True, slots=True)
+class DoubtfulEnd:
+    """One end of a statement, asked for as if the graph did not have the statement, and what the model says instead."""
+
+    score: float
+    rank: int  # among all entities that are no other known answer, from 1
+    probability: float | None
+    instead: str | None  # the best answer that the graph does not have
+    instead_name: str | None
+    instead_probability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A statement of the graph, and what the model and the graph's logic say against it."""
+
+    head: str
+    head_name: str
+    relation: str
+    relation_name: str
+    tail: str
+    tail_name: str
+    probability: float | None  # of its less likely end
+    asked_tail: DoubtfulEnd
+    asked_head: DoubtfulEnd
+    objection: Objection | None  # a contradiction to other statements
+    reason: str  # in words
+
+
 class UnknownNameError(SatkgcError):
     """No entity or relation is called so; `suggestions` are ids and names that look like it."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from satkgc.arrays import Float32
 from satkgc.completion.answer import (
     Answer,
+    Doubt,
     Entity,
     EntityDetail,
     EntityRef,
@@ -26,6 +27,7 @@ from satkgc.completion.answer import (
     RelationShare,
     TriplePart,
 )
+from satkgc.completion.checking import check_count, check_doubts_file, find_doubts, write_doubts
 from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.experts import text_model
@@ -186,6 +188,33 @@ class Completer:
         return propose(
             self._engine, Path(out), n, sorted(chosen), *options, decided_triples(self.run, self.kg, properties)
         )
+
+    def check(
+        self,
+        n: int = 20,
+        relations: Sequence[str] | None = None,
+        split: str = "train",
+        out: str | Path | None = None,
+    ) -> list[Doubt]:
+        """The `n` statements of a split that are doubted most, or of some relations: contradictions first, then what
+        the model finds least likely, asked from both ends as if the graph did not have it.
+
+        With `out`, a .csv or .json file, they are written too, and a call that was stopped goes on when it is made
+        again.
+        """
+        if isinstance(relations, str):
+            raise SatkgcError("relations are given as a text", remedy="give a list of ids or names")
+        check_count(n)
+        chosen = None if relations is None else [self._engine.names.relation(relation) for relation in relations]
+        if out is None:
+            return find_doubts(self._engine, split, n, chosen)
+        out = Path(out)
+        check_doubts_file(out, n)
+        state = out.with_name(out.name + ".state.npz")
+        doubts = find_doubts(self._engine, split, n, chosen, state, index_checksum(self.run))
+        write_doubts(out, doubts)
+        state.unlink(missing_ok=True)
+        return doubts
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""

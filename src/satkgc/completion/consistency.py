@@ -95,12 +95,30 @@ class Consistency:
         """Why a triple that the graph does not have is not to be said, if it is not."""
         if head is not None and tail is not None and (found := self._by_triples(head, relation, tail)) is not None:
             return found
+        return self._by_types(head, relation, tail)
+
+    def _by_types(self, head: int | None, relation: int, tail: int | None) -> Conflict | None:
         logic = self._logic[relation]
         for end, types in ((head, logic.domain), (tail, logic.range)):
             if end is not None and types and (own := self.types.all_of(end)) and own.isdisjoint(types):
                 stated = self.types.of(end) or tuple(sorted(own))
                 return Conflict("wrong_type", tuple((end, -1, t) for t in stated), types)
         return None
+
+    def contradiction(self, head: int, relation: int, tail: int) -> Conflict | None:
+        """What the other triples of the graph say against one that it has."""
+        logic = self._logic[relation]
+        if logic.hierarchy:
+            path = self._path(relation, tail, head)
+            if path or head == tail:
+                return Conflict("cyclic", path)
+        ends = ((logic.functional, head, relation, tail), (logic.inverse_functional, tail, relation + self._size, head))
+        for gives_one, entity, directed, answer in ends:
+            others = [other for other in self._answers(entity, directed) if other != answer] if gives_one else []
+            if others:
+                pair = (entity, others[0]) if directed < self._size else (others[0], entity)
+                return Conflict("second_value", ((pair[0], relation, pair[1]),))
+        return self._by_types(head, relation, tail)
 
     def _by_triples(self, head: int, relation: int, tail: int) -> Conflict | None:
         logic, same = self._logic[relation], self._same(relation)

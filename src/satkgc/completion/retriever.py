@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from satkgc.arrays import Float32, Int32
+from satkgc.arrays import Float32, Int32, Int64
 from satkgc.completion.index import ExactIndex, Index, TopK
 from satkgc.completion.names import EntityOrText
 from satkgc.errors import SatkgcError
@@ -35,6 +35,22 @@ class EncodedQuestions:
     def select(self, rows: Any) -> EncodedQuestions:
         """Some of them."""
         return EncodedQuestions(self.questions.select(rows), None if self.vectors is None else self.vectors[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class RankedAnswers:
+    """An answer of each question, and the best of the others."""
+
+    scores: Float32  # (Q,)
+    ranks: Int64  # (Q,) from 1; of equal scores half are taken to be better
+    best: Float32  # (Q, k) scores of others, best first; -inf fills a short row
+    ids: Int32  # (Q, k) -1 likewise
+
+    @classmethod
+    def join(cls, parts: Sequence[RankedAnswers]) -> RankedAnswers:
+        """One after another."""
+        names = ("scores", "ranks", "best", "ids")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class Retriever(ABC):
@@ -70,6 +86,13 @@ class Retriever(ABC):
     @abstractmethod
     def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
         """Scores of the same candidate for all questions.  # (Q,)"""
+
+    @abstractmethod
+    def rank(self, questions: Questions, answers: Int32, exclude: Sequence[Int32], k: int) -> RankedAnswers:
+        """Of each question an answer among all of the graph's entities but those to exclude, itself one of them.
+
+        The answers are held out: the model reads the graph as if it did not have these triples.
+        """
 
     @abstractmethod
     def calibration_scale(self, scores: Float32) -> float:
@@ -134,6 +157,18 @@ class IndexRetriever(Retriever):
         with self._encoding:
             return self.model.encode_entities(np.array([self.model.kg.num_entities], np.int32), [entity])[0]
 
+    def rank(self, questions: Questions, answers: Int32, exclude: Sequence[Int32], k: int) -> RankedAnswers:
+        """By inner products with all vectors, a block of them at a time."""
+        with self._encoding:
+            queries, held_out = self.model.encode_held_out(questions, answers)
+        own = np.einsum("qd,qd->q", queries, self.index.fetch(answers) if held_out is None else held_out)
+        size = self.model.kg.num_entities
+        ranking, step = _Ranking(own, exclude, k), max(1024, SCORES // max(1, len(own)))
+        for start in range(0, size, step):
+            ids = np.arange(start, min(start + step, size), dtype=np.int32)
+            ranking.offer(queries @ self.index.fetch(ids).T, ids)
+        return ranking.result()
+
     def calibration_scale(self, scores: Float32) -> float:
         """They are cosines."""
         return 1.0
@@ -183,6 +218,19 @@ class ScoreRetriever(Retriever):
         new = self.model.kg.num_entities + len(plain.new) - 1
         return self._scores(plain, np.full((len(plain), 1), new, np.int32))[:, 0]
 
+    def rank(self, questions: Questions, answers: Int32, exclude: Sequence[Int32], k: int) -> RankedAnswers:
+        """By the model's scores of all entities, some questions at a time."""
+        ids, parts = np.arange(self.model.kg.num_entities, dtype=np.int32), []
+        step = max(1, SCORES // len(ids))
+        for rows in (slice(start, start + step) for start in range(0, len(questions), step)):
+            some = answers[rows]
+            with self._encoding, torch.inference_mode():
+                scores = self._checked(self.model.score_held_out(questions.select(rows), some))
+            ranking = _Ranking(scores[np.arange(len(some)), some], exclude[rows], k)
+            ranking.offer(scores, ids)
+            parts.append(ranking.result())
+        return RankedAnswers.join(parts)
+
     def calibration_scale(self, scores: Float32) -> float:
         """By their standard deviation."""
         spread = float(np.std(scores[np.isfinite(scores)], dtype=np.float64)) if np.isfinite(scores).any() else 0.0
@@ -196,7 +244,10 @@ class ScoreRetriever(Retriever):
         if not len(questions):
             return np.empty((0, len(self) if candidates is None else candidates.shape[1]), np.float32)
         with self._encoding, torch.inference_mode():
-            scores: Float32 = self.model.score(questions, candidates).float().cpu().numpy()
+            return self._checked(self.model.score(questions, candidates))
+
+    def _checked(self, tensor: torch.Tensor) -> Float32:
+        scores: Float32 = tensor.float().cpu().numpy()
         if np.isnan(scores).any():
             raise SatkgcError(f"{type(self.model).__name__} gave NaN as a score", remedy="train it again")
         return scores
@@ -238,6 +289,30 @@ class FusedRetriever(ScoreRetriever):
         with self._encoding:
             added = self.model.contributions(asked, own).cpu().numpy()
             return added, self.model.log_shares(questions).cpu().numpy()
+
+
+class _Ranking:
+    """Counts how many others score above an answer, and keeps the best of them, over blocks of candidates."""
+
+    def __init__(self, own: Float32, exclude: Sequence[Int32], k: int) -> None:
+        self.own, self.exclude = own, exclude
+        self._above, self._equal = (np.zeros(len(own), np.int64) for _ in range(2))
+        self._best = TopK(len(own), k, exclude)
+
+    def offer(self, scores: Float32, ids: Int32) -> None:
+        """Scores (Q, n) of candidates (n,), which follow each other."""
+        own = self.own[:, None]
+        above, equal = scores > own, scores == own
+        for row, out in enumerate(self.exclude):
+            out = out[(out >= ids[0]) & (out <= ids[-1])] - ids[0]
+            above[row, out] = equal[row, out] = False
+        self._above += above.sum(1)
+        self._equal += equal.sum(1)
+        self._best.offer(scores, ids)
+
+    def result(self) -> RankedAnswers:
+        """After the last block."""
+        return RankedAnswers(self.own, 1 + self._above + self._equal // 2, *self._best.result())
 
 
 def make_retriever(model: Model, index: Index | None) -> Retriever:

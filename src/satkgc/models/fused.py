@@ -170,6 +170,17 @@ class FusedModel(Model):
         return torch.cat(parts) if parts else torch.empty(0, width)
 
     @torch.inference_mode()
+    def score_held_out(self, questions: Questions, answers: Int32) -> Tensor:
+        """The mixture of what each expert says with the answers held out; the weights are as they are."""
+        parts, none = [], np.empty(0, np.int32)
+        for rows in self._blocks(questions):
+            some = questions.select(rows)
+            shares = [self.log_shares_of(i, some, none, answers[rows]) for i in range(len(self.names))]
+            total = mix(torch.stack(shares), self.weights(some.relations), self.kg.num_entities)  # (q, E)
+            parts.append(total - total.logsumexp(1, keepdim=True))
+        return torch.cat(parts) if parts else torch.empty(0, self.kg.num_entities)
+
+    @torch.inference_mode()
     def contributions(self, questions: Questions, candidates: Int32) -> Tensor:
         """What each expert adds to the sum that scores candidates; NaN where it has nothing to say.  # (n, Q, K)"""
         parts = [self._contributions(questions.select(rows), candidates[rows]) for rows in self._blocks(questions)]
@@ -202,14 +213,18 @@ class FusedModel(Model):
         return torch.stack([self.log_shares_of(i, questions, new) for i in range(len(self.names))])
 
     @torch.inference_mode()
-    def log_shares_of(self, i: int, questions: Questions, new: Int32) -> Tensor:
-        """Those of the i-th expert.  # (Q, E + m)"""
+    def log_shares_of(self, i: int, questions: Questions, new: Int32, held_out: Int32 | None = None) -> Tensor:
+        """Those of the i-th expert; answers (Q,) may be held out.  # (Q, E + m)"""
         expert = self.expert(self.names[i])
         shares = torch.full((len(questions), self.kg.num_entities + len(new)), -torch.inf, device=self.device)
         rows = np.flatnonzero(expert.knows_questions(questions))
         if not len(rows):
             return shares
-        scores = self._expert_scores(i, expert, questions.select(rows), new).to(self.device)  # (q, E + m)
+        if held_out is None:
+            scores = self._expert_scores(i, expert, questions.select(rows), new)  # (q, E + m)
+        else:
+            scores = self._held_out_scores(i, expert, questions.select(rows), held_out[rows])  # (q, E)
+        scores = scores.to(self.device)
         known = np.concatenate([self._knows[i], self._reads(expert, questions, new)])
         scores[:, torch.from_numpy(~known).to(self.device)] = -torch.inf
         scores *= float(self.mixture.scales[i])
@@ -301,6 +316,17 @@ class FusedModel(Model):
         """Of which new entities, as answers, an expert has something to say.  # (m,)"""
         facts = [bool(questions.new[entity - self.kg.num_entities].facts) for entity in new]
         return np.full(len(new), expert.reads_text) | (np.array(facts, bool) & expert.reads_facts)
+
+    def _held_out_scores(self, i: int, expert: Model, questions: Questions, answers: Int32) -> Tensor:
+        """Likewise of all entities, the triples of questions and answers being held out.  # (Q, E)"""
+        if not isinstance(expert, VectorModel):
+            return expert.score_held_out(questions, answers).float().clone()
+        queries, own = expert.encode_held_out(questions, answers)
+        scores = torch.from_numpy(queries).to(self._vectors(i).device) @ self._vectors(i).T
+        if own is not None:
+            rows = torch.arange(len(answers)), torch.from_numpy(answers.astype(np.int64))
+            scores[rows] = torch.from_numpy((queries * own).sum(1)).to(scores.device)
+        return scores
 
     def _score(self, questions: Questions, candidates: Int32 | None) -> Tensor:
         size = self.kg.num_entities

@@ -156,6 +156,14 @@ class Model(nn.Module, ABC):
         Without candidates of all entities, (Q, E); else of each question's own, (Q, K).
         """
 
+    def score_held_out(self, questions: Questions, answers: Int32) -> Tensor:
+        """As `score` of all entities, as if the graph did not have each question's answer: what the model reads of the
+        graph leaves these triples out, as in training. What it has learnt of them stays.  # (Q,), (Q,) → (Q, E)
+
+        A model that reads texts with neighbours, or paths, replaces this.
+        """
+        return self.score(questions)
+
     def check_question(self, entity: int, relation: int) -> None:
         """Refuse in one line an entity or a directed relation of the graph that it has learnt nothing of.
 
@@ -236,6 +244,20 @@ class VectorModel(Model):
     @abstractmethod
     def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
         """Vectors of entities, of length one; entity E + i is the i-th of `new`.  # (n, dim)"""
+
+    def encode_held_out(self, questions: Questions, answers: Int32) -> tuple[Float32, Float32 | None]:
+        """Vectors of questions and of their answers, as if the graph did not have these triples; None: the answers' are
+        those of `encode_entities`.  # (Q, dim), (Q, dim)"""
+        return self.encode_questions(questions), None
+
+    def score_held_out(self, questions: Questions, answers: Int32) -> Tensor:
+        """Inner products of `encode_held_out`; other entities are read as always."""
+        everyone = np.arange(self.kg.num_entities, dtype=np.int32)
+        queries, own = self.encode_held_out(questions, answers)
+        scores = torch.from_numpy(queries @ self.encode_entities(everyone).T)
+        if own is not None:
+            scores[np.arange(len(answers)), answers.astype(np.int64)] = torch.from_numpy((queries * own).sum(1))
+        return scores
 
     def frozen(self) -> Self:
         """A copy with the weights as they are now: what a sampler that reads the model's vectors asks."""

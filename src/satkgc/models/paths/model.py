@@ -195,11 +195,36 @@ class PathModel(Model):
         if questions.new:
             scores = self._score_blocks(heads, relations, self._graph_with(questions.new))
         elif self.answers_nearby:
-            rows = [self._score_near(h, r) for h, r in zip(heads, relations, strict=True)]
+            pairs = zip(questions.entities.tolist(), questions.relations.tolist(), strict=True)
+            rows = [self._score_near(h, r) for h, r in pairs]
             scores = torch.stack(rows) if rows else torch.empty(0, self.kg.num_entities, device=self.device)
         else:
             scores = self._score_blocks(heads, relations, self.graph)
         return scores[:, : self.kg.num_entities] if candidates is None else scores.gather(1, self._ids(candidates))
+
+    @torch.no_grad()
+    def score_held_out(self, questions: Questions, answers: Int32) -> Tensor:
+        """From a graph without the edges of the triples, for some questions at a time, as in training."""
+        directed = questions.relations
+        blocks = []
+        if self.answers_nearby:
+            for head, relation, answer in zip(questions.entities.tolist(), directed.tolist(), answers, strict=True):
+                blocks.append(self._score_near(head, relation, int(answer))[None])
+        else:
+            size = self._block_size(self.graph.num_nodes)
+            for rows in (slice(start, start + size) for start in range(0, len(directed), size)):
+                part = questions.select(rows)
+                graph = self._without(self.graph, part.entities, part.relations, answers[rows])
+                blocks.append(self(self._ids(part.entities), self._ids(part.relations), graph))
+        return torch.cat(blocks) if blocks else torch.empty(0, self.kg.num_entities, device=self.device)
+
+    def _without(self, graph: MessageGraph, heads: Int32, directed: Int32, tails: Int32) -> MessageGraph:
+        """A graph that has no edges, either way, of the triples, or of these pairs, by `exclude`."""
+        pairs = np.concatenate([np.stack([heads, tails], 1), np.stack([tails, heads], 1)])
+        turned = (directed + self.kg.num_relations) % (2 * self.kg.num_relations)
+        relations = np.concatenate([directed, turned]) if self.config.exclude == "edge" else None
+        edges = find_edges(*_edge_arrays(graph), pairs, relations)
+        return graph.without(torch.from_numpy(edges).to(self.device))
 
     def knows_questions(self, questions: Questions) -> Bool:
         """Those from whose entity paths begin, by relations that training has seen; a new entity needs facts."""
@@ -223,10 +248,14 @@ class PathModel(Model):
 
     def _score_blocks(self, heads: Tensor, relations: Tensor, graph: MessageGraph) -> Tensor:
         """Of all nodes of a graph, a few questions at a time.  # (Q, N)"""
-        size = max(1, min(QUESTIONS, NUMBERS // (graph.num_nodes * self.config.dim)))
+        size = self._block_size(graph.num_nodes)
         starts = range(0, len(heads), size)
         blocks = [self(heads[i : i + size], relations[i : i + size], graph) for i in starts]
         return torch.cat(blocks) if blocks else torch.empty(0, graph.num_nodes, device=self.device)
+
+    def _block_size(self, num_nodes: int) -> int:
+        """Questions that are scored at a time."""
+        return max(1, min(QUESTIONS, NUMBERS // (num_nodes * self.config.dim)))
 
     @property
     def answers_nearby(self) -> bool:
@@ -240,11 +269,14 @@ class PathModel(Model):
         triples, size = triples_within(adjacency, facts, nodes), self.kg.num_relations
         return nodes, MessageGraph.build(triples, len(nodes), size, self.device, self._typical)
 
-    def _score_near(self, head: Tensor, relation: Tensor) -> Tensor:
-        """Of all entities, from the neighbourhood of the question's.  # (E,)"""
-        nodes, graph = self.graph_near(int(head))
-        place = torch.tensor([int(np.searchsorted(nodes, int(head)))], device=self.device)
-        near = self(place, relation[None], graph)[0]
+    def _score_near(self, head: int, relation: int, held_out: int | None = None) -> Tensor:
+        """Of all entities, from the neighbourhood of the question's; an answer may be held out.  # (E,)"""
+        nodes, graph = self.graph_near(head)
+        place, directed = np.searchsorted(nodes, [head]).astype(np.int32), np.array([relation], np.int32)
+        if held_out is not None and held_out in nodes:
+            answer = np.searchsorted(nodes, [held_out]).astype(np.int32)
+            graph = self._without(graph, place, directed, answer)
+        near = self(self._ids(place), self._ids(directed), graph)[0]
         scores = (near.min() - 1).repeat(self.kg.num_entities)
         scores[self._ids(nodes)] = near
         return scores
@@ -272,8 +304,7 @@ class PathModel(Model):
     def _edges(self) -> tuple[Any, Any, Any]:
         """The training graph's edges as arrays, for `find_edges`."""
         if not hasattr(self, "_edge_arrays"):
-            graph = self.training_graph
-            self._edge_arrays = graph.ptr.cpu().numpy(), graph.source.cpu().numpy(), graph.relation.cpu().numpy()
+            self._edge_arrays = _edge_arrays(self.training_graph)
         return self._edge_arrays
 
     def _pin(self, array: Any) -> Tensor:
@@ -282,3 +313,8 @@ class PathModel(Model):
 
     def _ids(self, array: Int32) -> Tensor:
         return torch.from_numpy(np.asarray(array, np.int64)).to(self.device)
+
+
+def _edge_arrays(graph: MessageGraph) -> tuple[Any, Any, Any]:
+    """A graph's edges as arrays, for `find_edges`."""
+    return graph.ptr.cpu().numpy(), graph.source.cpu().numpy(), graph.relation.cpu().numpy()

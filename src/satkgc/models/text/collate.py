@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from satkgc.arrays import Bool, Int64
+from satkgc.arrays import Bool, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.kg import Adjacency, KnowledgeGraph
 from satkgc.models.text.false_negatives import known_pairs
@@ -148,6 +148,18 @@ def has_parallel(adjacency: Adjacency, num_triples: int) -> Bool:
     sizes = np.diff(adjacency.edge_ptr)
     result = np.zeros(num_triples, np.bool_)
     result[adjacency.edges[np.repeat(sizes > 1, sizes)]] = True
+    return result
+
+
+def joined_otherwise(kg: KnowledgeGraph, heads: Int32, directed: Int32, tails: Int32) -> Bool:
+    """Whether a fact other than (head, directed relation, tail) joins the two entities, either way.  # (n,)"""
+    graph, known = kg.fact_adjacency, kg.known_facts
+    result = np.zeros(len(heads), np.bool_)
+    for row, (u, r, v) in enumerate(zip(heads.tolist(), directed.tolist(), tails.tolist(), strict=True)):
+        slot = graph.neighbour_ptr[u] + np.searchsorted(graph.neighbours_of(u), v)
+        if slot < graph.neighbour_ptr[u + 1] and graph.neighbours[slot] == v:
+            edges = graph.edge_ptr[slot + 1] - graph.edge_ptr[slot]
+            result[row] = edges > np.isin(v, known.answers(u, r))
     return result
 
 

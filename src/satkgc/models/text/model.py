@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from satkgc.arrays import Float32, Int32
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext
-from satkgc.models.text.collate import Collate, TextBatch
+from satkgc.models.text.collate import Collate, TextBatch, joined_otherwise
 from satkgc.models.text.config import LossConfig, TextModelConfig
 from satkgc.models.text.encoder_model import EncoderModel
 from satkgc.models.text.gradient_caching import backward, loss_of, vectors_of_samples
@@ -89,6 +90,22 @@ class TextModel(EncoderModel):
         """Encoder_t's vectors.  # (n, dim)"""
         tokens = self.entity_tokens(entities, new)
         return self.towers.encode(self.towers.entity, tokens, "encoding entities", progress)
+
+    def encode_held_out(self, questions: Questions, answers: Int32) -> tuple[Float32, Float32 | None]:
+        """Where texts name neighbours, those of a question and its answer do not name each other, as in training."""
+        if not self.config.text.max_neighbours:
+            return self.encode_questions(questions), None
+        heads, relations, size = questions.entities, questions.relations, self.kg.num_relations
+        edge = self.config.text.exclude == "edge"
+        by_relation = edge and self.config.text.neighbours_per_relation > 0
+        joined = joined_otherwise(self.kg, heads, relations, answers) & edge & (not by_relation)
+        without_tail, without_head = np.where(joined, -1, answers), np.where(joined, -1, heads)
+        turned = (relations + size) % (2 * size) if by_relation else None
+        worded = self.texts.queries(heads, relations, without_tail, relations if by_relation else None)
+        queries, query_of = worded.unique()
+        tails, tail_of = self.texts.entities(answers, without_head, turned).unique()
+        vectors = self.towers.encode(self.towers.query, queries, "encoding queries")
+        return vectors[query_of], self.towers.encode(self.towers.entity, tails, "encoding entities")[tail_of]
 
     def query_tokens(self, questions: Questions) -> TokenBatch:
         """What Encoder_hr reads for each question."""

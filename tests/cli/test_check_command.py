@@ -1,0 +1,26 @@
+"""`satkgc check`."""
+
+from __future__ import annotations
+
+import json
+
+from commands import refusal, run
+
+pytest_plugins = ["world"]
+
+
+def test_check_as_table_json_and_file(prepared, completer, tmp_path) -> None:
+    doubts = completer.check(n=3, relations=["near"])
+    table = run("check", prepared, "--n", 3, "--relation", "near").stdout.splitlines()
+    assert len([line for line in table if line.lstrip()[:1] in "123" and "near" in line]) == 3
+    assert f"{doubts[0].head_name} – near – {doubts[0].tail_name}" in table[1]
+    printed = json.loads(run("check", prepared, "--n", 3, "--relation", "near", "--json").stdout)
+    assert [(row["head"], row["tail"]) for row in printed] == [(doubt.head, doubt.tail) for doubt in doubts]
+    out = tmp_path / "doubts.json"
+    assert run("check", prepared, out, "--n", 3, "--relation", "near").stdout.endswith("doubts.json: 3 statements\n")
+    assert json.loads(out.read_text()) == printed
+
+
+def test_what_cannot_be_written_is_told_before_a_model_is_loaded(tmp_path, monkeypatch, capsys) -> None:
+    command = ["check", tmp_path / "no run", tmp_path / "x.docx"]
+    assert "cannot tell the form of 'x.docx'" in refusal(monkeypatch, capsys, *command)
