@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ Source = Annotated[
     typer.Argument(
         metavar="SOURCE...",
         help="A name from `satkgc kg list`, a folder, an archive, or tables or RDF files that make one graph: "
-        "paths, folders of files, patterns, URLs.",
+        "paths, folders of files, patterns, URLs; or a SPARQL endpoint, sparql:https://…",
     ),
 ]
 
@@ -72,7 +73,14 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
         "Tables: the column of descriptions in those. RDF: a predicate of descriptions; may be repeated.",
     ),
     "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
-    "graphs": (list[str], "RDF: the IRI of the only named graph to read; may be repeated. (default: all as one)"),
+    "graphs": (
+        list[str],
+        "RDF: the IRI of the only named graph to read; may be repeated. (default: all as one; of an endpoint, its "
+        "default graph)",
+    ),
+    "query": (str, "Endpoints: a CONSTRUCT query, or the file that has it, instead of all statements."),
+    "page_size": (int, "Endpoints: rows asked for at once. (default: 10000)"),
+    "pause": (float, "Endpoints: seconds between two pages. (default: 0.5)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),
     "valid": (float, "The share to hold out for validation. (default: 0.05, at most 10,000)"),
     "test": (float, "The share to hold out for testing. (default: 0.05, at most 10,000)"),
@@ -121,6 +129,8 @@ def import_(
     A source without a split of its own gets a seeded one, in which train has every entity and relation: 5 % of the
     triples each for validation and test, at most 10,000, or the shares --valid and --test.
 
+    A SPARQL endpoint is asked page by page. What has come is kept, and the same command goes on after a stop.
+
     [bold]Examples[/]
 
       satkgc kg import my-folder my-graph
@@ -133,16 +143,33 @@ def import_(
 
       satkgc kg import https://example.org/thesaurus.ttl my-graph
 
+      satkgc kg import sparql:https://example.org/sparql my-graph --graph http://museum.org/objects
+
       satkgc kg import museum.trig my-graph --exclude rdf:type --exclude owl:sameAs --graph http://museum.org/objects
     """
-    from satkgc.kg import ARCHIVE_SUFFIXES, KnowledgeGraph, check_overwrite, is_pattern, is_url
+    from satkgc.kg import (
+        ARCHIVE_SUFFIXES,
+        KnowledgeGraph,
+        ReadOptions,
+        check_overwrite,
+        is_endpoint,
+        is_pattern,
+        is_url,
+        read_endpoint,
+    )
 
     check_overwrite(out, overwrite=force)
+    if len(source) == 1 and is_endpoint(source[0]):
+        graph, pages = read_endpoint(source[0], ReadOptions(**{"name": out.resolve().name, **options}))
+        graph = graph.save(out, overwrite=force)
+        shutil.rmtree(pages, ignore_errors=True)  # no sooner: a full disk must not cost them
+        typer.echo(f"{out}: {graph}")
+        return
     # A folder's or archive's name may be that of a benchmark.
     files = len(source) > 1 or Path(source[0]).is_file() or is_url(source[0]) or is_pattern(source[0])
     if files and not source[0].lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
-    with _status(f"Reading {' '.join(source)}"):
+    with _status(f"Reading {' '.join(map(_shown, source))}"):
         graph = KnowledgeGraph.load(source, **options)
     with _status(f"Writing {out}"):
         graph = graph.save(out, overwrite=force)
@@ -194,7 +221,7 @@ def inspect_(
         check_writable(plot, ".png")
     if logic is not None:
         check_writable(logic, ".toml")
-    with _status(f"Reading {' '.join(source)}"):
+    with _status(f"Reading {' '.join(map(_shown, source))}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
     with _status("Counting"):
         figures = inspect_graph(graph)
@@ -253,6 +280,13 @@ def get(
         folder = to / (entry.archive or entry.name)
         write_tsv(graph, folder)
         typer.echo(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+
+
+def _shown(source: str) -> str:
+    """A source as it may be seen by others: the URL of an endpoint may hold a password."""
+    from satkgc.kg import Endpoint, is_endpoint
+
+    return Endpoint.of(source).shown if is_endpoint(source) else source
 
 
 @contextmanager

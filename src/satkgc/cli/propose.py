@@ -118,12 +118,28 @@ def accept(
             help="Add them to this graph, for training; under a new name the run's graph is written with them.",
         ),
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="sparql:URL", help="Send them to this endpoint, as SPARQL updates of two named graphs."),
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(metavar="IRI", help="With --to: the named graph. (default: urn:satkgc:accepted)"),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="With --to and a table: the run that proposed them, or what else to call it."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --to: print the updates, and send nothing.")] = False,
 ) -> None:
     """Write the proposals that a person accepted, as RDF (N-Triples) or a table, or add them to a graph.
 
     The tables of `satkgc propose` have an empty column "accept". Open one in a spreadsheet, write yes (or x, 1, true)
     where a triple is right, save it, and give it to this command. Or work through it on the page
     (`satkgc serve RUN --proposals missing.csv`) and give this command the run.
+
+    --to sends them to a SPARQL endpoint, into a named graph; where each comes from (model, score, probability, time)
+    into another one, which is called the same with /provenance behind it. What was sent before is not added again.
 
     [bold]Examples[/]
 
@@ -132,14 +148,27 @@ def accept(
       satkgc accept missing.csv accepted.nt
 
       satkgc accept runs/demo --into grown
-    """
-    from satkgc.completion import accept_into, accept_proposals
 
-    if out is None and into is None:
-        raise SatkgcError("nothing says where to", remedy="name a file to write, or a graph with --into")
+      satkgc accept missing.csv --to sparql:https://example.org/update --model runs/demo --dry-run
+    """
+    from satkgc.completion import ACCEPTED, accept_into, accept_proposals, accepted_updates, send_accepted
+    from satkgc.kg import Endpoint
+
+    if out is None and into is None and to is None:
+        raise SatkgcError("nothing says where to", remedy="name a file to write, a graph --into, or an endpoint --to")
+    if to is None and (graph is not None or model is not None or dry_run):
+        raise SatkgcError("--graph, --model and --dry-run are for endpoints", remedy="name one with --to")
+    if to is not None:
+        Endpoint.of(to)  # or refuses it, before anything is written
     if out is not None:
         accepted, total = accept_proposals(reviewed, out, column)
         typer.echo(f"{out}: {accepted:,} of {total:,} triples")
     if into is not None:
-        count, graph = accept_into(reviewed, into, column)
-        typer.echo(f"{into}: {count:,} new triples; {graph}")
+        count, grown = accept_into(reviewed, into, column)
+        typer.echo(f"{into}: {count:,} new triples; {grown}")
+    if to is not None and dry_run:
+        for update, _ in accepted_updates(reviewed, graph or ACCEPTED, model, column):
+            typer.echo(update)
+    elif to is not None:
+        sent = send_accepted(reviewed, to, graph or ACCEPTED, model, column)
+        typer.echo(f"{graph or ACCEPTED}: {sent:,} triples sent; those that it had already are there once")

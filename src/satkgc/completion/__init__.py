@@ -31,6 +31,7 @@ from satkgc.completion.info import CompleterInfo, ModelInfo, Quality
 if TYPE_CHECKING:
     from satkgc.completion.checking import check_doubts_file
     from satkgc.completion.completer import Completer
+    from satkgc.completion.endpoint_update import ACCEPTED, accepted_updates, send_accepted
     from satkgc.completion.index import INDEXES, Index
     from satkgc.completion.prepare import is_prepared
     from satkgc.completion.proposals import check_proposals_file
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from satkgc.completion.verify import verify_folder
 
 __all__ = [
+    "ACCEPTED",
     "INDEXES",
     "AmbiguousNameError",
     "Answer",
@@ -66,6 +68,7 @@ __all__ = [
     "UnknownNameError",
     "accept_into",
     "accept_proposals",
+    "accepted_updates",
     "answer_file",
     "answer_to_dict",
     "check_doubts_file",
@@ -74,16 +77,19 @@ __all__ = [
     "is_prepared",
     "outcome_to_json",
     "read_proposals",
+    "send_accepted",
     "verify_folder",
 ]
 
 # Imported when they are first used: torch, which most of them bring along, takes seconds.
 _LAZY = {
+    "ACCEPTED": "endpoint_update",
     "Completer": "completer",
     "INDEXES": "index",
     "Index": "index",
     "accept_into": "review",
     "accept_proposals": "review",
+    "accepted_updates": "endpoint_update",
     "answer_file": "question_files",
     "answer_to_dict": "question_files",
     "check_doubts_file": "checking",
@@ -92,6 +98,7 @@ _LAZY = {
     "is_prepared": "prepare",
     "outcome_to_json": "question_files",
     "read_proposals": "review",
+    "send_accepted": "endpoint_update",
     "verify_folder": "verify",
 }
 

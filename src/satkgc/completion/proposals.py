@@ -27,7 +27,7 @@ from satkgc.completion.consistency import Consistency, Triple
 from satkgc.completion.engine import Engine
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
-from satkgc.kg import NOT_TSV, SPLITS, KnowledgeGraph, RelationLogic, check_tsv_ids, tsv_id_error
+from satkgc.kg import IRI, NOT_TSV, SPLITS, KnowledgeGraph, RelationLogic, check_tsv_ids, tsv_id_error
 from satkgc.progress import progress_bar
 
 log = logging.getLogger("satkgc.completion")
@@ -47,7 +47,6 @@ SCHEMA = pa.schema(
     + [(name, pa.string()) for name in DESCRIPTIONS]
 )
 ACCEPT = "accept"  # an empty column of a table, for whoever looks through it
-IRI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|^`\\]+", re.IGNORECASE)
 SAFE = "!~*'()"  # as the web page writes ids
 OTHER = "write .csv or .parquet"  # where an id cannot stand in TSV
 ENDINGS = (".tsv", ".csv", ".parquet", ".nt")

@@ -39,7 +39,7 @@ def accept_proposals(reviewed: str | Path, out: str | Path, column: str = ACCEPT
     check_ending(check_writable(out))
     if out.exists():
         raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
-    accepted, total = _accepted(reviewed, column)
+    accepted, total = accepted_rows(reviewed, column)
     return write_triples(out, [accepted]), total
 
 
@@ -49,7 +49,7 @@ def accept_into(reviewed: str | Path, graph: str | Path, column: str = ACCEPT) -
     A graph that is there is replaced in one step; under a new name the run's own is written with the statements.
     """
     reviewed, graph = Path(reviewed), Path(graph)
-    accepted, _ = _accepted(reviewed, column)
+    accepted, _ = accepted_rows(reviewed, column)
     if (graph.parent / "config.json").exists():
         raise SatkgcError("this is the graph of a run, whose model knows no other", where=graph, remedy="name another")
     if is_graph_folder(graph):
@@ -90,7 +90,7 @@ def read_proposals(file: Path) -> Iterator[Row]:
     return (row for row, _ in _rows(file, None))
 
 
-def _accepted(reviewed: Path, column: str) -> tuple[list[Row], int]:
+def accepted_rows(reviewed: Path, column: str) -> tuple[list[Row], int]:
     """The rows that were accepted, and how many were looked through."""
     if reviewed.is_dir():
         decisions = Decisions(reviewed / DECISIONS).last().values()

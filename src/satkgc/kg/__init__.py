@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from satkgc.kg.centrality import betweenness
     from satkgc.kg.decisions import DECISIONS, Decision, Decisions, Statement, Verdict, read_decisions
+    from satkgc.kg.endpoint import IRI, Endpoint, check_iri, is_endpoint
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
     from satkgc.kg.logic import RelationLogic, relation_logic
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.options import expand, shorten
     from satkgc.kg.readers.source import SourceFile
+    from satkgc.kg.readers.sparql import read_endpoint
     from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
     from satkgc.kg.tsv import NOT_TSV, check_tsv_ids, tsv_id_error, write_tsv
     from satkgc.kg.types import EntityTypes
@@ -39,12 +41,14 @@ __all__ = [
     "CATALOGUE",
     "CATEGORIES",
     "DECISIONS",
+    "IRI",
     "NOT_TSV",
     "SPLITS",
     "Adjacency",
     "Counts",
     "Decision",
     "Decisions",
+    "Endpoint",
     "EntityTypes",
     "Entry",
     "HopSearch",
@@ -60,6 +64,7 @@ __all__ = [
     "as_indices",
     "betweenness",
     "cache_folder",
+    "check_iri",
     "check_overwrite",
     "check_tsv_ids",
     "csv_delimiter",
@@ -70,12 +75,14 @@ __all__ = [
     "find_entry",
     "hops_from",
     "inspect_graph",
+    "is_endpoint",
     "is_graph_folder",
     "is_pattern",
     "is_url",
     "load_entry",
     "plot_degrees",
     "read_decisions",
+    "read_endpoint",
     "read_graph",
     "read_logic",
     "relation_categories",
@@ -94,6 +101,7 @@ _LAZY = {
     "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
     "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "read_decisions"),
+    "endpoint": ("IRI", "Endpoint", "check_iri", "is_endpoint"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),
     "logic": ("RelationLogic", "relation_logic"),
@@ -102,6 +110,7 @@ _LAZY = {
     "readers.delimited": ("csv_delimiter",),
     "readers.options": ("expand", "shorten"),
     "readers.source": ("SourceFile",),
+    "readers.sparql": ("read_endpoint",),
     "store": ("altered_files", "check_overwrite", "is_graph_folder"),
     "tsv": ("NOT_TSV", "check_tsv_ids", "tsv_id_error", "write_tsv"),
     "types": ("EntityTypes",),

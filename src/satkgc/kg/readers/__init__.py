@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
+from satkgc.kg.endpoint import is_endpoint
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.options import ReadOptions, refuse_options
 from satkgc.kg.readers.source import SourceFile
@@ -33,13 +34,19 @@ Sources = str | Path | Sequence[str | Path]
 
 
 def read_graph(source: Sources, options: ReadOptions | None = None) -> KnowledgeGraph:
-    """Read a folder, an archive of one, or files that make one graph: tables, or RDF; also by pattern or URL."""
+    """Read a folder, an archive of one, an endpoint, or files that make one graph: tables or RDF, by path or URL."""
     from satkgc.kg.readers import folder
 
     options = options or ReadOptions()
     sources = [source] if isinstance(source, str | Path) else list(source)
     if not sources:
         raise SatkgcError("there is no source", remedy="give a file or a folder")
+    if any(map(is_endpoint, sources)):
+        if len(sources) > 1:
+            raise SatkgcError("an endpoint is read by itself", remedy="import it first, then add tables to that graph")
+        from satkgc.kg.readers.sparql import load_endpoint
+
+        return load_endpoint(str(sources[0]), options)
     if len(sources) == 1 and (path := Path(sources[0])).is_dir():
         if (path / "train.tsv").is_file():
             refuse_options("folder", options, str(path))

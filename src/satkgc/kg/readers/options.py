@@ -117,8 +117,16 @@ class ReadOptions:
     # RDF: languages of labels and descriptions, the best first; then those without a language, then any. In one text
     # they stand between commas; an empty one is a label without a language.
     languages: Sequence[str] = ("en",)
-    # RDF: the named graphs to read, by IRI. None named: all statements, whichever graph they are in.
+    # RDF: the named graphs to read, by IRI. None named: all statements, whichever graph they are in; of an endpoint,
+    # those of its default graph.
     graphs: Sequence[str] = ()
+
+    # Endpoints: a CONSTRUCT query, or the file that has it, instead of all statements.
+    query: str | Path | None = None
+    # Endpoints: rows asked for at once. Public ones give 10,000 at most, and a page should take seconds, not minutes.
+    page_size: int = 10_000
+    # Endpoints: seconds between two pages, so that others get their turn.
+    pause: float = 0.5
 
     # A source without valid and test triples gets a split of its own (see split.py), because training needs one to
     # measure itself by; "none" keeps all triples for training. A split in the source is never touched.
@@ -151,6 +159,9 @@ class ReadOptions:
         ):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise SatkgcError(f"{name} cannot be {value!r}", remedy=f"use one of {', '.join(get_args(kind))}")
+        if self.page_size < 1 or not 0 <= self.pause < 3600:
+            remedy = "choose a size of 1 or more and less than an hour"
+            raise SatkgcError(f"pages of {self.page_size}, {self.pause:g} s apart", remedy=remedy)
         valid, test = (SHARE if share is None else share for share in (self.valid, self.test))
         if not (min(valid, test) >= 0 and 0 < valid + test < 1):
             raise SatkgcError(
@@ -165,10 +176,11 @@ APPLIES = {
     **dict.fromkeys(("unlisted", "textless", "duplicates"), ("folder", "table")),
     **dict.fromkeys(("head", "relation", "tail", "relation_name", "split_column"), ("table",)),
     **dict.fromkeys(("entities", "relations", "id"), ("table",)),
-    **dict.fromkeys(("label", "description"), ("table", "rdf")),
-    **dict.fromkeys(("alt_label", "languages", "graphs"), ("rdf",)),
+    **dict.fromkeys(("label", "description"), ("table", "rdf", "sparql")),
+    **dict.fromkeys(("alt_label", "languages", "graphs"), ("rdf", "sparql")),
+    **dict.fromkeys(("query", "page_size", "pause"), ("sparql",)),
 }
-_FORMS = {"folder": "a folder of train.tsv", "table": "tables", "rdf": "RDF"}
+_FORMS = {"folder": "a folder of train.tsv", "table": "tables", "rdf": "RDF", "sparql": "endpoints"}
 
 
 def refuse_options(form: str, options: ReadOptions, shown: str) -> None:

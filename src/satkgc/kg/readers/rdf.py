@@ -34,8 +34,13 @@ PREFIX_EVERY = 100  # statements between two looks at the prefixes that a file d
 
 def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
     """Read RDF files as one graph; the form of each is told by its ending."""
-    _require_pyoxigraph(files[0].shown)
     shown = files[0].shown if len(files) == 1 else f"{files[0].shown} and {len(files) - 1:,} more"
+    return read_as(shown, files, options)
+
+
+def read_as(shown: str, files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
+    """Read RDF files that messages call by one name."""
+    require_pyoxigraph(shown)
     nodes = RdfNodes(shown, options)
     quads = (quad for file in files for quad in _quads(file, nodes.prefixes))
     for quad in _of_graphs(quads, options.graphs, shown):
@@ -47,7 +52,7 @@ def read_statements(
     data: bytes, ending: str, prefixes: dict[str, str], name: str, options: ReadOptions
 ) -> KnowledgeGraph:
     """Statements that another library wrote, as N-Triples or N-Quads."""
-    _require_pyoxigraph("the graph")
+    require_pyoxigraph("the graph")
     import pyoxigraph
 
     nodes = RdfNodes("the graph", options)
@@ -61,7 +66,8 @@ def read_statements(
     return nodes.graph(name, options)
 
 
-def _require_pyoxigraph(shown: str) -> None:
+def require_pyoxigraph(shown: str) -> None:
+    """Refuse to begin without it."""
     if find_spec("pyoxigraph") is None:
         raise SatkgcError("RDF needs pyoxigraph", where=shown, remedy="pip install 'satkgc[rdf]'")
 
