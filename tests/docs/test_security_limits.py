@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from satkgc import manifest
+from satkgc.kg import endpoint
 from satkgc.kg.readers import delimited, folder, guards, owl_syntaxes, rdf_nodes, source, sources
 from satkgc.serving import settings
 
@@ -24,6 +25,7 @@ LIMITS = {
     "members of an archive": (f"{folder.MOST_MEMBERS:,}",),
     "a line": (f"{delimited.LONGEST_LINE // MIB} MiB",),
     "a download": (f"{sources.MOST_DOWNLOAD >> 30} GiB",),
+    "an endpoint's answer": (f"{endpoint.MOST_ANSWER // MIB} MiB",),
     "an IRI": (f"{rdf_nodes.LONGEST_IRI:,}",),
     "brackets of OWL": (str(owl_syntaxes.DEEPEST),),
     "RDF/XML elements": (f"{guards.DEEPEST:,}",),
