@@ -196,6 +196,16 @@ def test_an_endpoint_that_does_not_answer_is_told_in_one_line_and_nothing_is_los
         assert triples(load(served)) == expected(1000)
 
 
+@pytest.mark.parametrize(("asked", "waits"), [({}, [1, 2, 4, 8, 16]), ({"Retry-After": "7"}, [7] * 5)])
+def test_attempts_are_ever_further_apart_or_as_the_server_asks(asked, waits, monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr(module, "LONGEST_WAIT", 60)
+    monkeypatch.setattr(module.time, "sleep", slept.append)
+    with endpoint(Served(store(100), status=503, headers=asked)) as served, pytest.raises(SatkgcError):
+        load(served)
+    assert [wait for wait in slept if wait] == waits  # the server sleeps, too, for no time
+
+
 def test_a_server_without_offset_is_told():
     class Stubborn(Served):
         def answer(self, form):

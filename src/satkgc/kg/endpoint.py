@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
 from satkgc.errors import SatkgcError
+from satkgc.version import __version__
 
 SCHEME = "sparql:"
 IRI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s\x00-\x20<>\"{}|^`\\]+", re.IGNORECASE)
@@ -119,7 +120,11 @@ class Endpoint:
         raise SatkgcError(f"no answer in {PATIENCE} attempts: {what}", where=self.shown, remedy=remedy) from None
 
     def _request(self, form: dict[str, str], accept: str) -> tuple[bytes, str]:
-        headers = {"Accept": accept, "User-Agent": "satkgc", "Content-Type": "application/x-www-form-urlencoded"}
+        headers = {
+            "Accept": accept,
+            "User-Agent": f"satkgc/{__version__}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
         if self.authorization is not None:
             headers["Authorization"] = self.authorization
         request = urllib.request.Request(self.url, urlencode(form).encode(), headers)

@@ -146,7 +146,7 @@ class _Pull:
         try:
             noted: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             return int(noted["rows"]), float(noted["at"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             shutil.rmtree(self.folder)  # pages without their count are of no use
         rows, now = self._count(), time.time()
         if not rows:
