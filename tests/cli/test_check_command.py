@@ -1,4 +1,4 @@
-"""`satkgc check`."""
+"""`satkgc check` and `classify`."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def test_check_as_table_json_and_file(prepared, completer, tmp_path) -> None:
 def test_what_cannot_be_written_is_told_before_a_model_is_loaded(tmp_path, monkeypatch, capsys) -> None:
     command = ["check", tmp_path / "no run", tmp_path / "x.docx"]
     assert "cannot tell the form of 'x.docx'" in refusal(monkeypatch, capsys, *command)
+
+
+def test_classify(prepared, completer, tmp_path) -> None:
+    wrong = tmp_path / "wrong.tsv"
+    wrong.write_text("".join(f"Q{i}\tnear\tQ{i + 1}\n" for i in range(30)))
+    printed = run("classify", prepared, "--valid-negatives", wrong, "--test-negatives", wrong).stdout
+    assert printed.startswith(f"{len(completer.kg.test):,} right and 30 wrong test triples\naccuracy 0.")
+    told = json.loads(run("classify", prepared, "--valid-negatives", wrong, "--test-negatives", wrong, "--json").stdout)
+    assert f"AUC      {told['auc']:.4f}" in printed
+    assert set(told["thresholds"]) == {"born_in", "capital_of", "knows", "near"}

@@ -13,6 +13,7 @@ from rich.console import Console
 from satkgc.cli import (
     analyse,
     check,
+    classify,
     compare,
     complete,
     evaluate,
@@ -48,6 +49,7 @@ for module in (
     complete,
     propose,
     check,
+    classify,
     serve,
     export,
     verify,

@@ -30,6 +30,7 @@ from satkgc.completion.info import CompleterInfo, ModelInfo, Quality
 
 if TYPE_CHECKING:
     from satkgc.completion.checking import check_doubts_file
+    from satkgc.completion.classification import Classification
     from satkgc.completion.completer import Completer
     from satkgc.completion.endpoint_update import ACCEPTED, accepted_updates, send_accepted
     from satkgc.completion.index import INDEXES, Index
@@ -44,6 +45,7 @@ __all__ = [
     "INDEXES",
     "AmbiguousNameError",
     "Answer",
+    "Classification",
     "Completer",
     "CompleterInfo",
     "Doubt",
@@ -84,6 +86,7 @@ __all__ = [
 # Imported when they are first used: torch, which most of them bring along, takes seconds.
 _LAZY = {
     "ACCEPTED": "endpoint_update",
+    "Classification": "classification",
     "Completer": "completer",
     "INDEXES": "index",
     "Index": "index",

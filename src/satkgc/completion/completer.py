@@ -28,6 +28,7 @@ from satkgc.completion.answer import (
     TriplePart,
 )
 from satkgc.completion.checking import check_count, check_doubts_file, find_doubts, write_doubts
+from satkgc.completion.classification import Classification, classify
 from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.experts import text_model
@@ -39,7 +40,7 @@ from satkgc.completion.relations import COMPETITORS
 from satkgc.completion.retriever import FusedRetriever, IndexRetriever
 from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph, read_logic
+from satkgc.kg import KnowledgeGraph, published_negatives, read_logic, read_negatives
 from satkgc.models import NewEntityText
 from satkgc.training import RunFolder
 
@@ -215,6 +216,20 @@ class Completer:
         write_doubts(out, doubts)
         state.unlink(missing_ok=True)
         return doubts
+
+    def classify(
+        self, valid_negatives: str | Path | None = None, test_negatives: str | Path | None = None
+    ) -> Classification:
+        """How well test triples are told from wrong ones, by thresholds fitted on validation triples; the wrong ones
+        are read from files of TSV, or are those that were published with the graph."""
+        negatives = [
+            published_negatives(self.kg, split) if file is None else read_negatives(self.kg, Path(file))
+            for split, file in (("valid", valid_negatives), ("test", test_negatives))
+        ]
+        for split in ("valid", "test"):
+            if not len(self.kg.split(split)):
+                raise SatkgcError(f"{self.kg.name} has no {split} triples", remedy="make a run whose graph has some")
+        return classify(self._engine, (self.kg.valid, self.kg.test), (negatives[0], negatives[1]))
 
     def search(self, text: str, limit: int = 10) -> list[Entity]:
         """Entities whose id or name begins with the text or looks like it, best first."""

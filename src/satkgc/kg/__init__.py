@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from satkgc.kg.language import text_language
     from satkgc.kg.logic import RelationLogic, relation_logic
     from satkgc.kg.logic_file import describe_logic, read_logic, write_logic
+    from satkgc.kg.negatives import published_negatives, read_negatives
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.options import expand, shorten
@@ -81,10 +82,12 @@ __all__ = [
     "is_url",
     "load_entry",
     "plot_degrees",
+    "published_negatives",
     "read_decisions",
     "read_endpoint",
     "read_graph",
     "read_logic",
+    "read_negatives",
     "relation_categories",
     "relation_logic",
     "shorten",
@@ -106,6 +109,7 @@ _LAZY = {
     "language": ("text_language",),
     "logic": ("RelationLogic", "relation_logic"),
     "logic_file": ("describe_logic", "read_logic", "write_logic"),
+    "negatives": ("published_negatives", "read_negatives"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),
     "readers.options": ("expand", "shorten"),
