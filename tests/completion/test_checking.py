@@ -62,6 +62,9 @@ def test_each_statement_is_judged_as_its_questions_answer_it(completer) -> None:
             )
             likely.append(probability)
         assert doubt.probability == pytest.approx(min(likely), rel=1e-3)
+        worse = min((doubt.asked_tail, doubt.asked_head), key=lambda end: (end.probability, -end.rank))
+        if doubt.objection is None and worse.rank > 1:
+            assert f"the model says {worse.instead_name} (" in doubt.reason
 
 
 def test_the_least_likely_come_first_and_the_list_is_cut_there(completer) -> None:

@@ -79,7 +79,8 @@ def judge(engine: Engine, triples: Int32) -> Verdicts:
         own, other = (np.full(len(triples), np.nan, np.float32) for _ in range(2))
         if (calibration := engine.calibration.entities) is not None:
             own = calibration.probability(ranked.scores[:, None], ranked.best, False)[:, 0].astype(np.float32)
-            other = calibration.probability(ranked.best[:, :1], ranked.best, True)[:, 0].astype(np.float32)
+            with np.errstate(invalid="ignore"):  # where the graph has every answer there is no other: NaN
+                other = calibration.probability(ranked.best[:, :1], ranked.best, True)[:, 0].astype(np.float32)
         parts.append((ranked.scores, ranked.ranks, own, ranked.ids[:, 0], other))
     contradicted = [engine.consistency.contradiction(*triple) is not None for triple in triples.tolist()]
     scores, ranks, own, ids, other = (np.stack(pair, 1) for pair in zip(*parts, strict=True))
@@ -197,9 +198,9 @@ def _end(engine: Engine, verdicts: Verdicts, row: int, end: int) -> DoubtfulEnd:
 
 
 def _reason(engine: Engine, triple: tuple[int, int, int], tail: DoubtfulEnd, head: DoubtfulEnd) -> str:
-    """What the model would rather say, where it is surer."""
+    """What the model would rather say at the less likely end."""
     (h, r, t), names = triple, engine.names
-    is_tail = (tail.instead_probability or 0, tail.rank) >= (head.instead_probability or 0, head.rank)
+    is_tail = (tail.probability or 0, -tail.rank) <= (head.probability or 0, -head.rank)
     end, answer = (tail, t) if is_tail else (head, h)
     relation = engine.kg.relations.name(r)
     question = f"{names.name(h)} – {relation} – ?" if is_tail else f"? – {relation} – {names.name(t)}"
