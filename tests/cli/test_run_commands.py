@@ -95,7 +95,8 @@ FIRST = {  # of each analysis its first chart, and a group of it
 
 
 def test_analyses_that_take_any_run_are_all_tried_here():
-    assert set(ANALYSES) - {"experts"} == set(FIRST)  # that one takes a fused run: tests/analysis/test_experts.py
+    # experts takes a fused run: tests/analysis/test_expert_combinations.py
+    assert set(ANALYSES) - {"experts"} == set(FIRST)
 
 
 @pytest.mark.parametrize("name", FIRST)

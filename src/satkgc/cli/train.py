@@ -19,8 +19,9 @@ On a GPU it is satkgc-adjusted, which trains the encoders. What a run will take 
 [bold]Recipes[/bold]: quick, frozen (its text model alone); satkgc (the paper), satkgc-authors (the authors' program),
 simkgc; satkgc-adjusted and simkgc-adjusted (with our changes), neighbours (texts that name neighbours by relation);
 wo-saam, wo-pcl-fmt, wo-fmt, wo-pcl (ablations), rwr, brwr-p, mcmc, mixed (other samplers); complex, distmult, transe,
-rotate, rotate-saam, tucker, compounde (embeddings, no text); paths (message passing along the graph, no text); fused
-(text, embeddings and paths as one); or a TOML file of your own that `extends` one.
+rotate, rotate-saam, tucker, compounde (embeddings, no text); paths (message passing along the graph, no text); star,
+star-saam (a siamese encoder), star-ensemble (with rotate); fused (text, embeddings and paths as one); or a TOML file of
+your own that `extends` one.
 A recipe may have settings for a well-known graph; your own file overrides them, and --set overrides everything.
 
 [bold]Examples[/bold]
