@@ -8,6 +8,7 @@ from satkgc import KnowledgeGraph
 from satkgc.kg import Vocabulary, text_language
 from satkgc.kg.language import guess_language
 from satkgc.training import Config
+from satkgc.training.recipes import make_config
 from satkgc.training.trainer import _language_note
 
 
@@ -44,6 +45,7 @@ def test_texts_that_the_encoder_does_not_read_are_noted() -> None:
     assert note is not None
     assert "the texts look German, and the encoder minilm was trained on English" in note
     assert "\n" not in note
+    assert _language_note(german, make_config("quick")) == note  # before its experts begin
     assert _language_note(english, Config()) is None
 
 

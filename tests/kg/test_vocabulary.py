@@ -63,6 +63,8 @@ def test_ids_must_be_distinct_and_every_member_needs_its_texts() -> None:
         ("new york", "new york"),
         ("iPhone of McDonald", "iPhone of McDonald"),
         ("dog.n.01", "dog.n.01"),
+        ("ATP5PD", "ATP5PD"),  # a code, not words
+        ("http://e.org/part2Of", "part2 of"),
         ("12:30", "12:30"),
         ("note: this", "note: this"),
         ("___", "___"),

@@ -115,17 +115,23 @@ def test_buttons_undo_and_what_stands_beside_a_proposal(browser, reviewing: str,
             assert accept_proposals(tmp_path / "accepted.tsv", tmp_path / "accepted.nt") == (1, 1)
 
 
+def left_by_relation(page) -> dict[str, int]:  # type: ignore[no-untyped-def]
+    options = page.locator("#relation option").all_text_contents()
+    return {name: int(n) for name, n in (re.fullmatch(r"(.*) \((\d+) left\)", o).groups() for o in options)}
+
+
 def test_the_queue_of_one_relation(browser, reviewing: str) -> None:  # type: ignore[no-untyped-def]
     with browser.new_context(reduced_motion="reduce") as context:
         for page in review(context, reviewing):
-            options = page.locator("#relation option").all_text_contents()
-            left = {name: int(n) for name, n in (re.fullmatch(r"(.*) \((\d+) left\)", o).groups() for o in options)}
+            left = left_by_relation(page)
             assert left["hypernym"] + left["similar to"] == left["all relations"] == 120
             page.locator("#relation").select_option("similar to")
             relations = "() => [...document.querySelectorAll('#queue i')].every(i => i.textContent === 'similar to')"
             page.wait_for_function(relations)
             press(page, "r")
             assert page.locator("#relation").input_value() == "similar to"
+            fewer = {name: left[name] - (name != "hypernym") for name in left}
+            assert left_by_relation(page) == fewer  # counted on with every decision
             assert page.evaluate(relations)
 
 

@@ -19,7 +19,7 @@ from satkgc.errors import SatkgcError
 
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//|[^\s/])")
 # Between a small letter or digit and a capital that starts a word, and before the last capital of a run: DNASequence.
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z]\d)(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ class Decided(BaseModel):
     """How far the review is, after a decision that is on the disk."""
 
     progress: Progress
+    relations: list[RelationCount]
 
 
 _EXAMPLES: dict[str, Example] = {
@@ -70,6 +71,6 @@ def review_routes(service: Service) -> APIRouter:
     def decide(body: Annotated[DecisionBody, Body(openapi_examples=_EXAMPLES)]) -> Decided:
         """Accept, reject or skip a proposal, or take that back. The last decision counts; it is kept in the run."""
         service.review.decide((body.head, body.relation, body.tail), body.verdict)
-        return Decided(progress=service.review.progress())
+        return Decided(progress=service.review.progress(), relations=service.review.relations())
 
     return router

@@ -115,7 +115,7 @@ def train_or_stop(
         display.say(f"{run.kg!r}; {_described(config, names)}; run folder {folder}")
         if recipe is None and old is None and chosen == QUICK:
             display.say(f"no GPU, so the recipe is {QUICK}: the encoder stays as it is; --recipe {FULL} trains it too")
-        if (note := _language_note(run.kg, config)) is not None:
+        if expert is None and (note := _language_note(run.kg, config)) is not None:
             display.say(note)
         for line in changed:
             display.say(f"resuming with another {line}")
@@ -141,8 +141,9 @@ def train_or_stop(
 
 def _language_note(kg: KnowledgeGraph, config: Config) -> str | None:
     """A line on texts that the encoder was not trained to read."""
-    encoder = getattr(config.model, "encoder", None)
-    if encoder is None or encoder.backbone not in ENGLISH:
+    encoders = [getattr(one.model, "encoder", None) for one in (config, *config.experts.values())]
+    encoder = next((encoder for encoder in encoders if encoder is not None and encoder.backbone in ENGLISH), None)
+    if encoder is None:
         return None
     language = text_language(kg)
     if language in (None, "English"):

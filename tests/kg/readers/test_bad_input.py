@@ -140,7 +140,7 @@ def test_an_entities_file_that_is_not_there(refused: Callable[..., str], tmp_pat
         ("t.csv", b'head,relation,tail\n"a\nb",r,b\nc,,d\n', (), r"t.csv:4: the relation of this triple is empty"),
         ("t.csv", b"head,relation,tail\na,r,\xff\n", (), r"t.csv:2: byte 5 of the line is not UTF-8"),
         ("t.csv", b"x,y,z\na,r,b\n", ("--head", "subj"), r"t.csv: .*no column 'subj' .*columns 'x', 'y', 'z'"),
-        ("t.csv", b"x,y,z,w\na,r,b,c\n", (), r"t.csv: which column is the head.*--head.* 'x', 'y', 'z', 'w'"),
+        ("t.csv", b"x,y,z,w\na,r,b,c\n", (), r"t.csv: which column is the head.*--head.*from 0.* 'x', 'y', 'z', 'w'"),
         ("t.csv", b"x,y,z\na,r,b\n", ("--head", "7"), r"t.csv: there is no column '7'"),
         ("t.csv", b"head,relation,tail,split\na,r,b,train\na,r,c,later\n", (), r"t.csv:3: 'later' is no split; write"),
         ("t.csv", b"head,relation,tail,split\na,r,b,test\n", (), r"t.csv:2: no triple is for training"),

@@ -175,7 +175,7 @@ def test_named_graphs_are_one_and_repeats_are_dropped(tmp_path: Path, caplog: py
 
 
 def test_an_iri_of_more_than_8192_characters_is_refused(turtle) -> None:  # type: ignore[no-untyped-def]
-    assert f"http://e/{'a' * 8_000}" in turtle(f":{'a' * 8_000} :knows :b .").entities
+    assert len(turtle(f":{'a' * 8_000} :knows :b .").entities) == 3  # with :a and :b
     with pytest.raises(SatkgcError, match=r"an IRI of 8,\d+ characters; shorten it"):
         turtle(f":{'a' * 8_192} :knows :b .")
 

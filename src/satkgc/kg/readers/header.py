@@ -145,7 +145,8 @@ def _which_columns(
         return SatkgcError(them, where=shown, remedy=f"if they stand in this order: {flags}")
     flags = " ".join(f"--{role} COLUMN" for role in missing)
     either = " (or, for all rows, --relation-name NAME)" if "relation" in missing else ""
-    return SatkgcError(them, where=shown, remedy=f"name it: {flags}{either}; it has {_list_columns(names)}")
+    how = "by its name, or by its position from 0 if the first row is data"  # as a name it would be lost
+    return SatkgcError(them, where=shown, remedy=f"name it: {flags}{either}, {how}; it has {_list_columns(names)}")
 
 
 def column_flags(columns: Mapping[str, object]) -> str:

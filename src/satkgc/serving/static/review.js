@@ -115,6 +115,7 @@ async function save(row, verdict) {
   try {
     const answer = await post("decisions", { ...ids(row), verdict });
     progress(answer.progress);
+    offer(answer.relations, byId("relation").value);
     return true;
   } catch (error) {
     say(`Not kept: ${error.message}`, "error");
