@@ -40,6 +40,7 @@ def train(
     overrides: Mapping[str, Any] | None = None,
     graph_settings: bool = True,
     resume: bool = False,
+    from_run: str | os.PathLike[str] | None = None,
     sampler: MakeSampler | None = None,
     loss: MakeLoss | None = None,
     callbacks: Sequence[Callback] = (),
@@ -49,8 +50,10 @@ def train(
     `kg` is a graph or what `KnowledgeGraph.load` opens; `recipe` a name or a TOML file, or instead of it a typed
     `config`; `overrides` settings by dotted name, `{"training.epochs": 3}`. Unless `graph_settings` is false, the
     recipe's settings for a well-known graph are laid over it, and under what a TOML file of yours says itself. With
-    `resume` a run that stopped goes on; one that never began, begins. `sampler` and `loss` are classes of your own, or
-    functions that make such; `callbacks` see every step: see docs/training.md.
+    `resume` a run that stopped goes on; one that never began, begins. `from_run` is a finished run whose weights it
+    begins from, on a graph that has grown; without a recipe its settings are taken, for a third of its length.
+    `sampler` and `loss` are classes of your own, or functions that make such; `callbacks` see every step.
+    See docs/training.md.
 
     A finished run is prepared to be asked: entity vectors, index, probabilities. Ctrl-C, SIGTERM or a closed terminal
     lets the step end and saves, then ends the program as it would have; a run that reaches `training.max_minutes` is
@@ -64,6 +67,7 @@ def train(
         overrides=overrides,
         graph_settings=graph_settings,
         resume=resume,
+        from_run=from_run,
         custom=Custom(sampler, loss),
         callbacks=callbacks,
     )

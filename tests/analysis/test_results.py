@@ -142,6 +142,10 @@ def test_a_result_that_is_kept_is_what_its_row_says(name):
         name: expected[name] for name in settings if name in expected
     }
     decisive = {"sampling.sampler", "training.epochs", "training.learning_rate", "sampling.batch_size"}
+    if experts := kept.config.get("experts"):
+        of_experts = {f"experts.{expert}.{name}" for expert in experts for name in decisive | {"model.kind"}}
+        assert of_experts | {"experts.text.model.text.exclude"} <= settings.keys()
+        return
     if row.backbone == NO_TEXT:
         assert decisive | {"model.kind"} <= settings.keys()
         return

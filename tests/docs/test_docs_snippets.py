@@ -107,6 +107,17 @@ def test_training(reader, capsys):
     assert re.search(r"^2 -?0\.\d{3}$", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_functions_for_a_language_model(reader, capsys):
+    (example,) = snippets("docs/language-models.md")
+    names = reader(example)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith('{"asked": "tail", "answers": [{"id": "')
+    assert second.startswith("error: unknown entity 'dogg'; did you mean 'dog' (dog.n.01)")
+    assert {function["function"]["name"] for function in names["functions"]} >= {"search", "complete", "check"}
+    torn = {"tool_calls": [{"id": "3", "function": {"name": "complete", "arguments": '{"head": '}}]}
+    assert next(names["answer_calls"](torn))["content"].startswith("error: ")
+
+
 def test_a_model_of_ones_own(reader, sample):
     names, kg = reader(snippets("docs/architecture.md")[0]), sample
     model = names["DistMult"](kg, names["DistMultConfig"]())

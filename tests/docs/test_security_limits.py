@@ -39,6 +39,8 @@ LIMITS = {
     "connections": (f"{settings.MAX_CONNECTIONS:,}", str(settings.SPARE_FILES)),
     "questions in a batch": (str(settings.MAX_QUESTIONS), str(settings.MAX_K), f"{settings.MAX_WAITING:,}"),
     "characters of an id": (f"{settings.MAX_ID:,}", str(settings.MAX_NAME), f"{settings.MAX_DESCRIPTION:,}"),
+    "characters of a text in a tool": (str(settings.MAX_CELL), f"{settings.MAX_REPLY:,}"),
+    "statements that a tool checks": (str(settings.MAX_CHECKED),),
     "facts of a new entity": (str(settings.MAX_FACTS), f"{settings.MAX_AMONG:,}"),
 }
 

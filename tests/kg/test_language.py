@@ -8,8 +8,8 @@ from satkgc import KnowledgeGraph
 from satkgc.kg import Vocabulary, text_language
 from satkgc.kg.language import guess_language
 from satkgc.training import Config
+from satkgc.training.language import language_note
 from satkgc.training.recipes import make_config
-from satkgc.training.trainer import _language_note
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def graph(description: str) -> KnowledgeGraph:
 def test_texts_that_the_encoder_does_not_read_are_noted() -> None:
     german, english = graph("Die Hauptstadt des Landes und der Sitz der Regierung"), graph("the seat of the government")
     assert (text_language(german), text_language(english)) == ("German", "English")
-    note = _language_note(german, Config())
+    note = language_note(german, Config())
     assert note is not None
     assert "the texts look German, and the encoder minilm was trained on English" in note
     assert "\n" not in note
-    assert _language_note(german, make_config("quick")) == note  # before its experts begin
-    assert _language_note(english, Config()) is None
+    assert language_note(german, make_config("quick")) == note  # before its experts begin
+    assert language_note(english, Config()) is None
 
 
 def test_the_sample_of_wordnet_is_english() -> None:

@@ -19,7 +19,7 @@ from running import CLIENT, running, until
 
 from satkgc.completion import Completer, Question
 from satkgc.serving.app import create_app
-from satkgc.serving.run import _listen, _open
+from satkgc.serving.run import _listen, open_completer
 from satkgc.serving.settings import ServiceSettings
 
 COMMAND = [sys.executable, "-m", "satkgc", "serve"]
@@ -159,7 +159,7 @@ def test_sigterm_ends_a_load_that_is_within_torch(run: Path) -> None:
         "def forever(*arguments):\n"
         "    square = torch.ones(800, 800)\n"
         "    while True: square @ square\n"
-        "run._open = forever\n"
+        "run.open_completer = forever\n"
         f"run.serve(Path({str(run)!r}), settings.ServiceSettings(port=0))"
     )
     with started([sys.executable, "-c", program], {}) as (server, _):
@@ -174,7 +174,7 @@ def test_a_question_is_asked_before_anybody_else_can(run: Path, monkeypatch) -> 
     real = Completer.ask
     monkeypatch.setattr(Completer, "ask", lambda self, questions: asked.extend(questions) or real(self, questions))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    _open(run, "cpu", lambda progress: None)
+    open_completer(run, "cpu", lambda progress: None)
     assert len(asked) == 1
 
 

@@ -198,7 +198,9 @@ def test_a_model_that_cannot_be_loaded_is_told_and_hides_its_paths() -> None:
     def load():  # type: ignore[no-untyped-def]
         raise SatkgcError("broken", where="/secret/run")
 
-    with running(create_app(load, on_failure=failed.set), ready=False) as url:
+    app = create_app(load)
+    app.state.service.on_failure = failed.set
+    with running(app, ready=False) as url:
         assert failed.wait(30)
         health = CLIENT.get(f"{url}/health")
         assert (health.status_code, health.json()) == (503, {"status": "failed"})

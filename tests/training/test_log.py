@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import types
-
 import pytest
 import torch
 
 from satkgc.errors import SatkgcError
-from satkgc.training.log import Log, draw_curves, make_tracker, read_log
+from satkgc.training.log import Log, draw_curves, read_log
 
 
 def numbers(loss, norm, **metrics):
@@ -59,20 +55,6 @@ def test_other_ranks_write_nothing(tmp_path):
     log.add(1, numbers(1, 1))
     assert log.write(8, 0.0, {})["loss"] == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_tracker_gets_the_numbers_and_must_be_installed(tmp_path, monkeypatch):
-    assert make_tracker(None, tmp_path) is None
-    monkeypatch.setitem(sys.modules, "trackio", None)  # as if it were not installed
-    with pytest.raises(SatkgcError, match=r"training.tracker is trackio, which is not installed"):
-        make_tracker("trackio", tmp_path)
-    sent = []
-    stand_in = types.SimpleNamespace(init=lambda **how: None, log=lambda record, step: sent.append((step, record)))
-    monkeypatch.setitem(sys.modules, "trackio", stand_in)
-    log = Log(tmp_path / "log.jsonl", 0, make_tracker("trackio", tmp_path))
-    log.note({"step": 3, "validation": {"both": {"mrr": 0.5}}, "name": "x", "metrics": {"beta": 0.1}})
-    assert sent == [(3, {"validation/both/mrr": 0.5, "metrics/beta": 0.1})]
-    assert json.loads((tmp_path / "log.jsonl").read_text())["step"] == 3
 
 
 @pytest.mark.parametrize("validated", [True, False])

@@ -72,6 +72,10 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
         list[str],
         "Tables: the column of descriptions in those. RDF: a predicate of descriptions; may be repeated.",
     ),
+    "literals": (
+        list[str],
+        "RDF: a predicate whose numbers, dates and texts are added to descriptions, or all; may be repeated.",
+    ),
     "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
     "graphs": (
         list[str],
@@ -112,7 +116,7 @@ def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flag(name: str) -> str:
-    return "--graph" if name == "graphs" else f"--{name.replace('_', '-')}"  # each takes one IRI
+    return {"graphs": "--graph", "literals": "--literal"}.get(name, f"--{name.replace('_', '-')}")  # each takes one IRI
 
 
 @kg.command("import")
@@ -138,6 +142,8 @@ def import_(
       satkgc kg import triples.parquet my-graph --entities entities.parquet --head subject --tail object
 
       satkgc kg import dump.nt.gz my-graph --languages de,en --split inductive
+
+      satkgc kg import people.ttl my-graph --literal dbo:birthDate --literal dbo:populationTotal
 
       satkgc kg import people.csv films.csv stars.csv my-graph
 

@@ -103,7 +103,7 @@ def accept(
     reviewed: Annotated[
         Path,
         typer.Argument(
-            help="The .tsv or .csv of `satkgc propose` after your review, or a run that was reviewed on the page.",
+            help="The table of `satkgc propose` or `duplicates` after your review, or a run reviewed on the page.",
             show_default=False,
         ),
     ],
@@ -115,7 +115,7 @@ def accept(
         Path | None,
         typer.Option(
             metavar="GRAPH",
-            help="Add them to this graph, for training; under a new name the run's graph is written with them.",
+            help="Add them to this graph, or merge duplicates in it; under a new name a run's graph is written so.",
         ),
     ] = None,
     to: Annotated[
@@ -141,6 +141,9 @@ def accept(
     --to sends them to a SPARQL endpoint, into a named graph; where each comes from (model, score, probability, time)
     into another one, which is called the same with /provenance behind it. What was sent before is not added again.
 
+    Of a table of `satkgc duplicates`, .nt has owl:sameAs, .tsv what goes and what it becomes, and --into merges: the
+    entity with fewer neighbours becomes the other in all triples, each of which stays once.
+
     [bold]Examples[/]
 
       satkgc propose runs/demo missing.csv --n 200
@@ -151,13 +154,23 @@ def accept(
 
       satkgc accept missing.csv --to sparql:https://example.org/update --model runs/demo --dry-run
     """
-    from satkgc.completion import ACCEPTED, accept_into, accept_proposals, accepted_updates, send_accepted
+    from satkgc.completion import (
+        ACCEPTED,
+        accept_into,
+        accept_proposals,
+        accepted_updates,
+        is_duplicates_file,
+        send_accepted,
+    )
     from satkgc.kg import Endpoint
 
     if out is None and into is None and to is None:
         raise SatkgcError("nothing says where to", remedy="name a file to write, a graph --into, or an endpoint --to")
     if to is None and (graph is not None or model is not None or dry_run):
         raise SatkgcError("--graph, --model and --dry-run are for endpoints", remedy="name one with --to")
+    if is_duplicates_file(reviewed):
+        _accept_duplicates(reviewed, out, column, into, to)
+        return
     if to is not None:
         Endpoint.of(to)  # or refuses it, before anything is written
     if out is not None:
@@ -172,3 +185,16 @@ def accept(
     elif to is not None:
         sent = send_accepted(reviewed, to, graph or ACCEPTED, model, column)
         typer.echo(f"{graph or ACCEPTED}: {sent:,} triples sent; those that it had already are there once")
+
+
+def _accept_duplicates(reviewed: Path, out: Path | None, column: str, into: Path | None, to: str | None) -> None:
+    from satkgc.completion import accept_duplicates, merge_duplicates
+
+    if to is not None:
+        raise SatkgcError("--to is for proposals", where=reviewed, remedy="write duplicates as .nt, and load that")
+    if out is not None:
+        accepted, total = accept_duplicates(reviewed, out, column)
+        typer.echo(f"{out}: {accepted:,} of {total:,} pairs")
+    if into is not None:
+        count, merged = merge_duplicates(reviewed, into, column)
+        typer.echo(f"{into}: {count:,} entities merged; {merged}")

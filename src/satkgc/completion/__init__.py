@@ -26,12 +26,19 @@ from satkgc.completion.answer import (
     TriplePart,
     UnknownNameError,
 )
-from satkgc.completion.info import CompleterInfo, ModelInfo, Quality
+from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Quality
 
 if TYPE_CHECKING:
     from satkgc.completion.checking import check_doubts_file
     from satkgc.completion.classification import Classification
     from satkgc.completion.completer import Completer
+    from satkgc.completion.duplicates import (
+        Duplicate,
+        accept_duplicates,
+        check_duplicates_file,
+        is_duplicates_file,
+        merge_duplicates,
+    )
     from satkgc.completion.endpoint_update import ACCEPTED, accepted_updates, send_accepted
     from satkgc.completion.index import INDEXES, Index
     from satkgc.completion.prepare import is_prepared
@@ -45,11 +52,13 @@ __all__ = [
     "INDEXES",
     "AmbiguousNameError",
     "Answer",
+    "CandidateRecall",
     "Classification",
     "Completer",
     "CompleterInfo",
     "Doubt",
     "DoubtfulEnd",
+    "Duplicate",
     "Entity",
     "EntityDetail",
     "EntityType",
@@ -68,15 +77,19 @@ __all__ = [
     "Role",
     "TriplePart",
     "UnknownNameError",
+    "accept_duplicates",
     "accept_into",
     "accept_proposals",
     "accepted_updates",
     "answer_file",
     "answer_to_dict",
     "check_doubts_file",
+    "check_duplicates_file",
     "check_proposals_file",
     "count_questions",
+    "is_duplicates_file",
     "is_prepared",
+    "merge_duplicates",
     "outcome_to_json",
     "read_proposals",
     "send_accepted",
@@ -88,17 +101,22 @@ _LAZY = {
     "ACCEPTED": "endpoint_update",
     "Classification": "classification",
     "Completer": "completer",
+    "Duplicate": "duplicates",
     "INDEXES": "index",
     "Index": "index",
+    "accept_duplicates": "duplicates",
     "accept_into": "review",
     "accept_proposals": "review",
     "accepted_updates": "endpoint_update",
     "answer_file": "question_files",
     "answer_to_dict": "question_files",
     "check_doubts_file": "checking",
+    "check_duplicates_file": "duplicates",
     "check_proposals_file": "proposals",
     "count_questions": "question_files",
+    "is_duplicates_file": "duplicates",
     "is_prepared": "prepare",
+    "merge_duplicates": "duplicates",
     "outcome_to_json": "question_files",
     "read_proposals": "review",
     "send_accepted": "endpoint_update",

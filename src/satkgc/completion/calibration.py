@@ -158,7 +158,7 @@ def calibrate_entities(engine: Engine, questions: int = QUESTIONS) -> EntityCali
     for start in range(0, len(queries), 1024):
         some = queries[start : start + 1024]
         encoded = engine.encode(some, progress=True)
-        valid = [_valid_answers(kg, query) for query in some]
+        valid = [valid_answers(kg, query) for query in some]
         exclude = [np.setdiff1d(engine.exclude(query), true) for query, true in zip(some, valid, strict=True)]
         best, ids = engine.retriever.search(encoded, min(COMPETITORS, len(engine.retriever)), exclude=exclude)
         rows = slice(start, start + len(some))
@@ -177,7 +177,7 @@ def sample_queries(kg: KnowledgeGraph, triples: Int32, count: int) -> list[Query
     return [(int(entity), int(directed)) for entity, directed in chosen]
 
 
-def _valid_answers(kg: KnowledgeGraph, query: Query) -> Int32:
+def valid_answers(kg: KnowledgeGraph, query: Query) -> Int32:
     """Answers that validation has and training has not."""
     entity, directed = query
     assert isinstance(entity, int)

@@ -87,10 +87,26 @@ def judge(engine: Engine, triples: Int32) -> Verdicts:
     return Verdicts(triples, scores, ranks, own, ids, other, np.array(contradicted, bool))
 
 
+def doubt_statement(engine: Engine, head: int, relation: int, tail: int) -> Doubt:
+    """What speaks against one statement, whether the graph has it or not."""
+    for entity in (head, tail):
+        if entity >= engine.kg.num_entities:
+            what = f"{engine.names.name(entity)!r} is not of the graph that the model was trained on"
+            raise SatkgcError(what, remedy="ask for evidence instead")
+    return _doubt(engine, judge(engine, np.array([[head, relation, tail]], np.int32)), 0)
+
+
 def find_doubts(
-    engine: Engine, split: str, n: int, relations: Sequence[int] | None, state: Path | None = None, signature: str = ""
+    engine: Engine,
+    split: str,
+    n: int,
+    relations: Sequence[int] | None,
+    state: Path | None = None,
+    signature: str = "",
+    entity: int | None = None,
+    most: int | None = None,
 ) -> list[Doubt]:
-    """The `n` statements of a split, or of some of its relations, that are doubted most.
+    """The `n` statements of a split, or of some of its relations or of one entity, that are doubted most.
 
     They are judged in an order drawn once, so that those left out of a path model's graph together have little to do
     with each other. How far it got is kept in the file `state`, if there is one, so that a call that was stopped goes
@@ -99,10 +115,16 @@ def find_doubts(
     triples = engine.kg.split(split)
     if relations is not None:
         triples = triples[np.isin(triples[:, 1], relations)]
+    if entity is not None:
+        triples = triples[(triples[:, [0, 2]] == entity).any(1)]
+    if most is not None and len(triples) > most:
+        what = f"there are {len(triples):,} such statements, and at most {most:,} are looked at"
+        raise SatkgcError(what, remedy="name a relation, or check them all with `satkgc check`")
     if not len(triples):
         raise SatkgcError(f"{engine.kg.name} has no such {split} triples", remedy="choose another split or relation")
     triples = triples[np.random.default_rng(0).permutation(len(triples))]
-    asked = json.dumps([signature, split, n, None if relations is None else sorted(relations), BATCH])
+    of = [None if relations is None else sorted(relations), *([] if entity is None else [entity])]
+    asked = json.dumps([signature, split, n, *of, BATCH])
     done, worst = _open(state, asked)
     saved = time.monotonic()
     with progress_bar() as bar:

@@ -27,13 +27,34 @@ from satkgc.completion.answer import (
     RelationShare,
     TriplePart,
 )
-from satkgc.completion.checking import check_count, check_doubts_file, find_doubts, write_doubts
+from satkgc.completion.checking import (
+    check_count,
+    check_doubts_file,
+    doubt_statement,
+    find_doubts,
+    write_doubts,
+)
 from satkgc.completion.classification import Classification, classify
+from satkgc.completion.duplicates import (
+    Duplicate,
+    check_duplicates_file,
+    check_limits,
+    find_duplicates,
+    write_duplicates,
+)
 from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.experts import text_model
 from satkgc.completion.info import CompleterInfo
-from satkgc.completion.prepare import OnProgress, index_checksum, is_prepared, load_model, open_prepared, prepare
+from satkgc.completion.prepare import (
+    OnProgress,
+    candidate_recall,
+    index_checksum,
+    is_prepared,
+    load_model,
+    open_prepared,
+    prepare,
+)
 from satkgc.completion.proposals import propose
 from satkgc.completion.quality import model_info, quality
 from satkgc.completion.relations import COMPETITORS
@@ -77,6 +98,10 @@ class Completer:
         facts: dict[str, Any] = {"entities": len(engine.retriever)}
         if isinstance(engine.retriever, IndexRetriever):
             facts |= {"dim": engine.retriever.model.dim, "index": index, **engine.retriever.index.facts}
+        if (recall := candidate_recall(opened.folder)) is not None:
+            facts |= {"candidates of a question": recall.candidates, "right answers among them": recall.right}
+            facts |= {"first answers of whole scores among them": recall.first, "first ten": recall.first_ten}
+            facts |= {"same first answer": recall.same_first}
         entities, relations = engine.calibration.entities, engine.calibration.relations
         if entities is not None:
             facts |= {"calibration questions": entities.questions}
@@ -196,9 +221,12 @@ class Completer:
         relations: Sequence[str] | None = None,
         split: str = "train",
         out: str | Path | None = None,
+        entity: str | None = None,
+        most: int | None = None,
     ) -> list[Doubt]:
-        """The `n` statements of a split that are doubted most, or of some relations: contradictions first, then what
-        the model finds least likely, asked from both ends as if the graph did not have it.
+        """The `n` statements of a split that are doubted most, or of some relations or of one entity: contradictions
+        first, then what the model finds least likely, asked from both ends as if the graph did not have it. Where
+        there are more than `most` to look at, none is.
 
         With `out`, a .csv or .json file, they are written too, and a call that was stopped goes on when it is made
         again.
@@ -207,15 +235,40 @@ class Completer:
             raise SatkgcError("relations are given as a text", remedy="give a list of ids or names")
         check_count(n)
         chosen = None if relations is None else [self._engine.names.relation(relation) for relation in relations]
+        about = None if entity is None else self._engine.names.entity(entity)
         if out is None:
-            return find_doubts(self._engine, split, n, chosen)
+            return find_doubts(self._engine, split, n, chosen, entity=about, most=most)
         out = Path(out)
         check_doubts_file(out, n)
         state = out.with_name(out.name + ".state.npz")
-        doubts = find_doubts(self._engine, split, n, chosen, state, index_checksum(self.run))
+        doubts = find_doubts(self._engine, split, n, chosen, state, index_checksum(self.run), about, most)
         write_doubts(out, doubts)
         state.unlink(missing_ok=True)
         return doubts
+
+    def duplicates(self, n: int = 1000, min_score: float = 0.5, out: str | Path | None = None) -> list[Duplicate]:
+        """The `n` pairs of entities that are most likely the same thing, by names, vectors and shared neighbours.
+
+        With `out`, a .csv file, they are written too, with a column to accept them in; see `satkgc accept`.
+        """
+        check_limits(n, min_score)
+        if out is not None:
+            check_duplicates_file(Path(out), n, min_score)
+        duplicates = find_duplicates(self._engine, n, min_score)
+        if out is not None:
+            write_duplicates(Path(out), duplicates)
+        return duplicates
+
+    def doubt(self, head: str, relation: str, tail: str) -> Doubt:
+        """What speaks against one statement, in the graph or not: each end is asked for as if the graph did not have
+        it, and its probability is that of the less likely end."""
+        names = self._engine.names
+        return doubt_statement(self._engine, names.entity(head), names.relation(relation), names.entity(tail))
+
+    def knows(self, head: str, relation: str, tail: str) -> bool:
+        """Whether the graph has a statement, in any split."""
+        names = self._engine.names
+        return self._engine.is_known(names.entity(head), names.relation(relation), names.entity(tail))
 
     def classify(
         self, valid_negatives: str | Path | None = None, test_negatives: str | Path | None = None
@@ -313,7 +366,7 @@ class Completer:
         """What is loaded, how good it is, and entities to begin with."""
         kg, examples, run = self.kg, tuple(self.examples()), RunFolder.load(self.run)
         sizes = kg.num_entities, kg.num_relations, len(kg.train)
-        about = model_info(run), quality(run, kg)
+        about = model_info(run), quality(run, kg), candidate_recall(self.run)
         return CompleterInfo(kg.name, *sizes, self.calibrated, self.reads_facts(), examples, *about)
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Float32:

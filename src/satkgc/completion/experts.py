@@ -18,7 +18,7 @@ def expert_shares(
     if not isinstance(retriever, FusedRetriever) or not len(ids):
         return [()] * len(ids)
     rivals = competitors[:COMPETITORS]
-    added, log_shares = retriever.opinions(question, np.concatenate([ids, rivals])[None].astype(np.int32))
+    added, log_shares, compared = retriever.opinions(question, np.concatenate([ids, rivals])[None].astype(np.int32))
     answers, others = added[:, 0, : len(ids)], added[:, 0, len(ids) :]
     shares = []
     for i, id in enumerate(ids.tolist()):
@@ -29,7 +29,7 @@ def expert_shares(
             if np.isnan(lift[n]):
                 experts.append(ExpertShare(name, None, None))
             else:
-                experts.append(ExpertShare(name, float(lift[n]) / size, _rank(log_shares[n, 0], id, known)))
+                experts.append(ExpertShare(name, float(lift[n]) / size, _rank(log_shares[n, 0], compared, id, known)))
         shares.append(tuple(experts))
     return shares
 
@@ -54,10 +54,11 @@ def _mean(parts: Float32) -> Float32:
     return np.asarray(np.nansum(parts, axis=1) / np.maximum(count, 1), np.float32)
 
 
-def _rank(log_shares: Float32, id: int, known: Int32) -> int | None:
-    """Of an entity among all that are not known answers; a new entity has none."""
-    if not 0 <= id < len(log_shares):
+def _rank(log_shares: Float32, compared: Int32, id: int, known: Int32) -> int | None:
+    """Of an entity among those compared, without known answers; one that is not among them has none."""
+    place = int(np.searchsorted(compared, id))
+    if place == len(compared) or compared[place] != id:
         return None
-    better = log_shares > log_shares[id]
-    better[known[known < len(log_shares)]] = False
+    better = log_shares > log_shares[place]
+    better[np.isin(compared, known)] = False
     return 1 + int(better.sum())

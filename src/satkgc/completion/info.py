@@ -46,6 +46,21 @@ class Quality(Ranking):
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateRecall:
+    """How often what should be found is among the candidates. Known answers are left out, as for probabilities."""
+
+    listed: int  # candidates of each expert
+    near: int  # entities that a path expert reads, unless its settings say how many
+    questions: int
+    candidates: float  # of a question, on average
+    right: float | None  # share of the validation answers that are candidates; None without validation triples
+    compared: int  # questions that were scored whole too
+    first: float | None  # share of their first answers by whole scores that are candidates
+    first_ten: float | None  # the same of the ten first
+    same_first: float | None  # share of them whose first answer is the same
+
+
+@dataclass(frozen=True, slots=True)
 class CompleterInfo:
     """What is loaded, in a few numbers."""
 
@@ -58,3 +73,4 @@ class CompleterInfo:
     examples: tuple[Entity, ...]  # to begin with
     model: ModelInfo
     quality: Quality | None  # None where it was never measured
+    candidates: CandidateRecall | None  # None where all entities are scored

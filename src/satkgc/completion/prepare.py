@@ -15,9 +15,12 @@ from safetensors import SafetensorError
 
 from satkgc.arrays import Float32
 from satkgc.completion.calibration import Calibration, calibrate, draw_reliability, report_reliability, sample_queries
+from satkgc.completion.candidates import WHOLE, CandidateRetriever
 from satkgc.completion.engine import Engine
 from satkgc.completion.index import Index, find_index
+from satkgc.completion.info import CandidateRecall
 from satkgc.completion.names import Names
+from satkgc.completion.recall import load_recall, measure_recall, save_recall
 from satkgc.completion.retriever import Retriever, make_retriever
 from satkgc.completion.rows import PARTS, Rows
 from satkgc.completion.search import EntitySearch
@@ -35,6 +38,7 @@ CHUNK = {"cpu": 1024, "cuda": 65_536}  # entities encoded before they are writte
 SAMPLE = 1000  # training questions that an index is tuned on
 TOKENS = "texts.safetensors"
 CALIBRATION = "calibration.json"
+CANDIDATES = "candidates.json"  # of a fused model on a large graph: that it answers from candidates, and their recall
 LOGIC = "relations.toml"  # what relations mean: written once, and a person's from then on
 WORK = ".index.partial"  # beside the index, and in its place once it is whole
 OnProgress = Callable[[str], None]  # gets a line on how far it is
@@ -63,7 +67,8 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> En
     origin = {"format": FORMAT, **_origin(run, model, FORMAT)}
     for text_model, name in _text_models(model):
         text_model.texts.tokens.save(folder / name)
-    retriever = make_retriever(model, None)
+    listed = CandidateRetriever(model) if isinstance(model, FusedModel) and kg.num_entities > WHOLE else None
+    retriever = listed or make_retriever(model, None)
     if isinstance(model, VectorModel):
         retriever = _build(folder, model, index, origin, on_progress)
     search = EntitySearch.build(kg.entities, kg.fact_adjacency.degree)
@@ -73,6 +78,9 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> En
     engine.calibration = calibrate(engine)
     if engine.calibration.fitted:
         engine.calibration.save(folder / CALIBRATION)
+    if listed is not None:
+        on_progress("measuring what the candidates miss")
+        save_recall(measure_recall(engine, listed), folder / CANDIDATES)
     kind = index if isinstance(model, VectorModel) else None
     facts = {**origin, "kind": kind, "calibrated": engine.calibration.fitted}
     (folder / "index.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
@@ -188,8 +196,17 @@ def open_prepared(run: Path, model: Model) -> Engine:
             remedy=f"make it anew with `satkgc prepare {run}`",
         )
     relations = facts.get("relations", {}) if format == 1 else None  # it was here, and is in calibration.json now
-    parts = make_retriever(model, index), Calibration.load(calibration, relations)
+    retriever = make_retriever(model, index)
+    if isinstance(model, FusedModel) and (recall := candidate_recall(run)) is not None:  # as its probabilities are of
+        retriever = CandidateRetriever(model, recall.listed, recall.near)
+    parts = retriever, Calibration.load(calibration, relations)
     return Engine(Names(kg, search), *parts, logic=_kept_logic(run, model))
+
+
+def candidate_recall(run: Path) -> CandidateRecall | None:
+    """What the candidates of a prepared run miss; None where all entities are scored."""
+    file = run / "index" / CANDIDATES
+    return load_recall(file) if file.is_file() else None
 
 
 def model_checksum(folder: Path, pattern: str = "**/*.safetensors") -> str:

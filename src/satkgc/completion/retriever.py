@@ -281,14 +281,15 @@ class FusedRetriever(ScoreRetriever):
         new = (*questions.new, *self._added) if (candidates >= size).any() else questions.new
         return Questions(questions.entities, questions.relations, new), numbered.astype(np.int32)
 
-    def opinions(self, questions: Questions, candidates: Int32) -> tuple[Float32, Float32]:
+    def opinions(self, questions: Questions, candidates: Int32) -> tuple[Float32, Float32, Int32]:
         """Of each expert: what it adds to the candidates' scores, NaN where it says nothing (n, Q, K), and its
-        log-shares of all entities (n, Q, E)."""
+        log-shares (n, Q, E) of the entities that compete, all here (E,)."""
         asked, own = self._as_new(questions, candidates)
         assert own is not None
         with self._encoding:
             added = self.model.contributions(asked, own).cpu().numpy()
-            return added, self.model.log_shares(questions).cpu().numpy()
+            shares = self.model.log_shares(questions).cpu().numpy()
+        return added, shares, np.arange(self.model.kg.num_entities, dtype=np.int32)
 
 
 class _Ranking:

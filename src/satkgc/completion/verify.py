@@ -57,7 +57,7 @@ def _folders(run: Path) -> Iterator[Path]:
     for part in sorted(run.iterdir()):
         if part.is_dir() and part.name in ("checkpoints", "experts"):
             yield from sorted(path for path in part.iterdir() if path.is_dir() and not path.name.startswith("."))
-        elif part.is_dir() and part.name != "tensorboard" and not part.name.startswith("."):
+        elif part.is_dir() and part.name not in ("tensorboard", "wandb") and not part.name.startswith("."):
             yield part
 
 

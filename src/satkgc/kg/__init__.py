@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from satkgc.kg.language import text_language
     from satkgc.kg.logic import RelationLogic, relation_logic
     from satkgc.kg.logic_file import describe_logic, read_logic, write_logic
+    from satkgc.kg.merge import merge_entities
     from satkgc.kg.negatives import published_negatives, read_negatives
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.delimited import csv_delimiter
@@ -81,6 +82,7 @@ __all__ = [
     "is_pattern",
     "is_url",
     "load_entry",
+    "merge_entities",
     "plot_degrees",
     "published_negatives",
     "read_decisions",
@@ -109,6 +111,7 @@ _LAZY = {
     "language": ("text_language",),
     "logic": ("RelationLogic", "relation_logic"),
     "logic_file": ("describe_logic", "read_logic", "write_logic"),
+    "merge": ("merge_entities",),
     "negatives": ("published_negatives", "read_negatives"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.delimited": ("csv_delimiter",),

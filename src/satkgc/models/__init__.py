@@ -1,7 +1,8 @@
 """Models that score answers: the interface, the registry, and one folder or file a kind."""
 
 from satkgc.models.embeddings import INTERACTIONS, EmbeddingConfig, EmbeddingModel
-from satkgc.models.fused import FUSION, FusedConfig, FusedModel, Mixture, fill, mix
+from satkgc.models.fused import FUSION, FusedConfig, FusedModel
+from satkgc.models.mixture import Mixture, fill, mix, parts_of_sum
 from satkgc.models.model import (
     Fact,
     Metrics,
@@ -70,6 +71,7 @@ __all__ = [
     "fill",
     "load_tokenizer",
     "mix",
+    "parts_of_sum",
     "pool_padded",
     "quiet",
     "step_seed",

@@ -12,8 +12,7 @@ the others share what it had in equal parts. So the score stays linear in the we
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -23,9 +22,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from satkgc.arrays import Bool, Float64, Int32
+from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
+from satkgc.models.mixture import Mixture, mix, parts_of_sum
 from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions, VectorModel
 from satkgc.settings import Settings
 
@@ -41,53 +41,6 @@ class FusedConfig(ModelConfig):
     kind: Literal["fused"] = "fused"
     held_back: float = Field(default=0.0, ge=0, lt=1)
     """Share of the validation triples that the fit of the weights leaves out; validation is then measured on these."""
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """What each expert's word is worth, for n experts and R relations."""
-
-    experts: tuple[str, ...]
-    scales: Float64  # (n,) of an expert's scores before the softmax: 1 / temperature
-    general: Float64  # (n,) weights over all relations
-    weights: Float64  # (2R, n) of each directed relation; r + R asks for the heads of r
-
-    @classmethod
-    def even(cls, experts: Sequence[str], num_relations: int) -> Mixture:
-        """Equal weights: what a fit begins with."""
-        count = len(experts)
-        weights = np.full((2 * num_relations, count), 1 / count)
-        return cls(tuple(experts), np.ones(count), weights[0], weights)
-
-    def to_json(self, kg: KnowledgeGraph) -> dict[str, Any]:
-        """Readable; a relation whose weights are the general ones is left out."""
-        size, relations = kg.num_relations, {}
-        for r in range(size):
-            own = {"tail": self.weights[r], "head": self.weights[r + size]}
-            named = {way: self._named(row) for way, row in own.items() if not np.array_equal(row, self.general)}
-            if named:
-                relations[kg.relations.id(r)] = named
-        parts = {"scale": self.scales, "weight": self.general}
-        experts = {
-            name: {part: float(values[i]) for part, values in parts.items()} for i, name in enumerate(self.experts)
-        }
-        return {"experts": experts, "relations": relations}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any], kg: KnowledgeGraph) -> Mixture:
-        """Read what `to_json` gave."""
-        experts = content["experts"]
-        names = tuple(experts)
-        scales, general = (np.array([experts[name][part] for name in names], float) for part in ("scale", "weight"))
-        weights = np.tile(general, (2 * kg.num_relations, 1))
-        for id, directions in content["relations"].items():
-            for way, own in directions.items():
-                row = kg.relations.index(id) + {"tail": 0, "head": kg.num_relations}[way]
-                weights[row] = [own[name] for name in names]
-        return cls(names, scales, general, weights)
-
-    def _named(self, row: Float64) -> dict[str, float]:
-        return dict(zip(self.experts, row.tolist(), strict=True))
 
 
 class FusedModel(Model):
@@ -340,10 +293,7 @@ class FusedModel(Model):
         assert places is not None
         shares = self.log_shares(questions, new)
         shares = shares.gather(2, places[None].expand(len(self.names), -1, -1))  # (n, Q, K)
-        speaks = shares > -torch.inf
-        weights = self.weights(questions.relations)[:, :, None].expand_as(shares)
-        left = weights.where(~speaks, weights.new_zeros(())).sum(0) / speaks.sum(0).clamp(min=1)
-        return ((weights + left) * shares).where(speaks, shares.new_tensor(torch.nan))
+        return parts_of_sum(shares, self.weights(questions.relations))
 
     def _places(self, candidates: Int32 | None) -> tuple[Int32 | None, Tensor | None]:
         """New entities among candidates, and the columns of all in scores that have these at their end."""
@@ -365,20 +315,3 @@ class ExpertAlone:
     def score(self, questions: Questions) -> Tensor:
         """Its log-softmax.  # (Q, E)"""
         return self.model.log_shares_of(self.place, questions, np.empty(0, np.int32))
-
-
-def fill(shares: Tensor, num_entities: int) -> Tensor:
-    """The experts' log-shares with -inf replaced by the mean of the others'; where none speaks, all entities are alike.
-    # (n, ...) → (n, ...)"""
-    speaks = shares > -torch.inf
-    if bool(speaks.all()):
-        return shares
-    count = speaks.sum(0)
-    mean = shares.where(speaks, shares.new_zeros(())).sum(0) / count.clamp(min=1)
-    mean = mean.where(count > 0, shares.new_tensor(-math.log(num_entities)))
-    return torch.where(speaks, shares, mean)
-
-
-def mix(shares: Tensor, weights: Tensor, num_entities: int) -> Tensor:
-    """The weighted sum of the experts' log-shares.  # (n, Q, K), (n, Q) → (Q, K)"""
-    return torch.einsum("nqk,nq->qk", fill(shares, num_entities), weights)

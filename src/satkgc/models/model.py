@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow.compute as pc
 import torch
 from torch import Tensor, nn
 
-from satkgc.arrays import Bool, Float32, Int32
+from satkgc.arrays import Bool, Float32, Int32, Int64
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.processes import Processes
 from satkgc.sampling import Batch, Needs
 from satkgc.settings import Settings
@@ -70,6 +71,10 @@ class ModelConfig(Settings):
     change these."""
     saves_memory: ClassVar[str | None] = None
     """The setting that, when lowered, takes less memory for a batch of the same size, if there is one."""
+
+    shape: ClassVar[frozenset[str]] = frozenset()
+    """Settings without which the weights of one model are of no use to another: a run begins from another only where
+    these are the same."""
 
     kind: str = "text"
 
@@ -139,6 +144,11 @@ class Model(nn.Module, ABC):
     needs: Needs = Needs()  # what batches must carry besides ids
     reads_text: bool = False  # whether it can be asked about a NewEntityText
     reads_facts: bool = False  # whether it can if that has facts
+    entity_rows: ClassVar[tuple[str, ...]] = ()  # ends of the names of parameters that have a row for each entity
+    relation_rows: ClassVar[
+        tuple[str, ...]
+    ] = ()  # the same of directed relations; a row may be several of the tensor's
+    optional_weights: ClassVar[tuple[str, ...]] = ()  # beginnings of names that another model of the kind may lack
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__()
@@ -200,6 +210,36 @@ class Model(nn.Module, ABC):
         check_loss(loss, type(self).__qualname__)
         loss.backward()  # type: ignore[no-untyped-call]
         return {"loss": loss.detach(), **metrics}
+
+    @torch.no_grad()
+    def begin_from(self, other: Model) -> None:
+        """Take the weights of a trained model of the same kind, which may be of another graph.
+
+        Rows of entities and relations are matched by id; those that the other graph lacks stay as they are.
+        """
+        entities = matched_rows(self.kg.entities, other.kg.entities)
+        relations = matched_rows(self.kg.relations, other.kg.relations)
+        new, old = relations
+        directed = (
+            np.concatenate([new, new + self.kg.num_relations]),
+            np.concatenate([old, old + other.kg.num_relations]),
+        )
+        theirs = dict(other.named_parameters())
+        for name, parameter in self.named_parameters():
+            source, rows, count = theirs.get(name), None, (0, 0)
+            if name.endswith(self.entity_rows or ("\0",)):
+                rows, count = entities, (self.kg.num_entities, other.kg.num_entities)
+            elif name.endswith(self.relation_rows or ("\0",)):
+                rows, count = directed, (2 * self.kg.num_relations, 2 * other.kg.num_relations)
+            if source is not None and rows is not None:
+                own = parameter.view(count[0], -1)  # a view: what is written here is the parameter's
+                taken = source.detach().view(count[1], -1)[torch.from_numpy(rows[1]).to(source.device)]
+                own[torch.from_numpy(rows[0]).to(own.device)] = taken.to(own.device)
+            elif source is not None and source.shape == parameter.shape:
+                parameter.copy_(source)
+            elif not name.startswith(self.optional_weights or ("\0",)):
+                remedy = "begin from a run of the same settings, or anew"
+                raise SatkgcError(f"the weights {name} are not those of this model", remedy=remedy)
 
     @property
     def device(self) -> torch.device:
@@ -273,6 +313,13 @@ class VectorModel(Model):
         vectors = torch.from_numpy(self.encode_entities(entities.astype(np.int32)))
         rows = torch.from_numpy(place.reshape(candidates.shape))
         return torch.einsum("qd,qkd->qk", queries, vectors[rows])
+
+
+def matched_rows(ours: Vocabulary, theirs: Vocabulary) -> tuple[Int64, Int64]:
+    """Places of the members that both have, by id.  # (n,), (n,)"""
+    places = pc.index_in(ours.ids, value_set=theirs.ids)
+    new = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
+    return new, places.drop_null().to_numpy().astype(np.int64)
 
 
 def step_seed(*words: int) -> int:

@@ -20,7 +20,8 @@ from satkgc.completion import AmbiguousNameError, UnknownNameError
 from satkgc.errors import SatkgcError
 from satkgc.serving.api import routes
 from satkgc.serving.gate import Gate
-from satkgc.serving.schemas import NEW, TEXT, Health, one_line, problems, suggestions
+from satkgc.serving.messages import field_path, invalid_value
+from satkgc.serving.schemas import Health, one_line, problems, suggestions
 from satkgc.serving.service import Busy, NotReady, Service
 from satkgc.serving.settings import ServiceSettings
 from satkgc.version import __version__
@@ -30,16 +31,6 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).parent / "static"
 PAGES = {"/": "index", "/review": "review", "/entity": "entity", "/docs": "docs"}
-_MESSAGES = {  # instead of pydantic's own, which speak of its internals or do not say what to do
-    "missing": "it is missing; add it",
-    "extra_forbidden": "there is no such field; remove it",
-    "string_type": "give it as text",
-    "string_too_short": "it is empty; give at least one character",
-    "string_pattern_mismatch": "it is blank; give a name",
-    "dict_type": "give an object",
-    "model_type": "give an object",
-    "model_attributes_type": "give an object",
-}
 _UNREADABLE = [
     (UnicodeDecodeError, "it is not UTF-8; send it in that encoding"),
     (RecursionError, "it is nested too deeply; send an object of the schema"),
@@ -47,18 +38,14 @@ _UNREADABLE = [
 ]
 
 
-def create_app(
-    load: Callable[[], Completer],
-    settings: ServiceSettings | None = None,
-    on_failure: Callable[[], None] = lambda: None,
-) -> FastAPI:
+def create_app(load: Callable[[], Completer], settings: ServiceSettings | None = None) -> FastAPI:
     """An application over the completer that `load` opens, in the background, once the application has started."""
     settings = settings or ServiceSettings()
     service = Service(load, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service.start(on_failure)
+        service.start()
         yield
         await run_in_threadpool(service.stop)
 
@@ -139,13 +126,12 @@ def _errors(app: FastAPI) -> None:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return problem(400, f"the body is not JSON: see its character {first['loc'][-1]}")
-        where = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, NEW))
+        where = field_path(first["loc"][1:])
         if not where and first["type"] == "missing":
             return problem(422, "there is no body; send a JSON object, such as the examples in /api/v1/openapi.json")
         if not where and not request.headers.get("content-type", "").startswith("application/json"):
             return problem(422, "the body is not read as JSON: send it with the header Content-Type: application/json")
-        message = _MESSAGES.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-        return problem(422, f"{where or 'body'}: {message}")
+        return problem(422, invalid_value(where or "body", first))
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:

@@ -18,9 +18,12 @@ from satkgc.serving.settings import (
     LOOPBACK,
     MAX_BODIES,
     MAX_BODY,
+    MCP_PATH,
     ServiceSettings,
 )
 
+_GUARDED = ("/api/", "/metrics", MCP_PATH)  # where a token is asked for
+_NOT_KEPT = (*_GUARDED, "/health")  # by a cache
 _log = logging.getLogger("uvicorn.error")  # its lines are the ones that are seen
 _HEADERS = [
     # No inline script or style, nothing from elsewhere: text of the graph that reaches the page can never run.
@@ -64,7 +67,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 # The browser checks the page's files each time: after an upgrade nobody runs half of the old ones.
-                cache = b"no-store" if scope["path"].startswith(("/api/", "/health", "/metrics")) else b"no-cache"
+                cache = b"no-store" if scope["path"].startswith(_NOT_KEPT) else b"no-cache"
                 message = {**message, "headers": [*message["headers"], *_HEADERS, (b"cache-control", cache)]}
             await send(message)
 
@@ -118,7 +121,7 @@ class Gate:
             # DNS rebinding: a page elsewhere can point its own name at 127.0.0.1 and read what is served there.
             if self._settings.local_only and _hostname(headers.get(b"host", b"")) not in self._names:
                 return 421, "this service does not answer to this host name; start it with --allow-host NAME or a token"
-        elif path.startswith("/api/") or path == "/metrics":
+        elif path.startswith(_GUARDED):
             scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
             same = hmac.compare_digest(credentials.strip(), token.encode())  # in constant time: the clock tells nothing
             if scheme.lower() != b"bearer" or not same:

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 from rich.console import Console
+from starlette.applications import Starlette
 
 from satkgc.errors import SatkgcError
 from satkgc.serving.app import create_app
 from satkgc.serving.connections import connection_class
+from satkgc.serving.service import Service
 from satkgc.serving.settings import LOOPBACK, ServiceSettings
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ DRAIN = 30  # seconds that requests in flight have to finish after a signal to s
 
 def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_page: bool = False) -> None:
     """Serve a run folder. SIGTERM and Ctrl-C stop it once the requests in flight are answered."""
-    _check(run)
+    check_run(run)
     if settings.proposals is not None and not settings.proposals.is_file():
         remedy = f"make it with `satkgc propose {run} {settings.proposals}`"
         raise SatkgcError("no proposals here", where=settings.proposals, remedy=remedy)
@@ -42,10 +44,13 @@ def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_pa
     def report(progress: str) -> None:
         app.state.service.progress = progress
 
-    def stop() -> None:
-        server.should_exit = True
+    app = create_app(lambda: open_completer(run, device, report), settings)
+    run_server(app, app.state.service, open_page=open_page)
 
-    app = create_app(lambda: _open(run, device, report), settings, on_failure=stop)
+
+def run_server(app: Starlette, service: Service, *, path: str = "/", open_page: bool = False) -> None:
+    """Run an application over a service on its port until it is stopped, or its model could not be loaded."""
+    settings = service.settings
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -57,13 +62,22 @@ def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_pa
     )
     if settings.access_log:
         logging.getLogger("uvicorn.access").setLevel(logging.INFO)
-    server = _Server(config, open_page=open_page)
+    server = _Server(config, path, open_page)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    service.on_failure = stop
     for number in (signal.SIGINT, signal.SIGTERM):
         # uvicorn handles them while it runs and raises them again when it has stopped: ignore the second one.
         signal.signal(number, signal.SIG_IGN)
     with _listen(settings) as listener:
         server.run([listener])
-    service = app.state.service
+    end_service(service)
+
+
+def end_service(service: Service) -> None:
+    """Break off what still loads, and raise what kept the model from loading."""
     if service.status == "loading":
         # A thread is still inside torch, which crashes if the interpreter ends around it.
         Console(stderr=True).show_cursor()  # a progress bar may have hidden it
@@ -73,7 +87,7 @@ def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_pa
         raise service.failure
 
 
-def _open(run: Path, device: str, report: Callable[[str], None]) -> Completer:
+def open_completer(run: Path, device: str, report: Callable[[str], None]) -> Completer:
     """Load a run in the background, and report progress where that takes long."""
     # They import torch: after the port is open.
     import torch
@@ -97,7 +111,7 @@ def _open(run: Path, device: str, report: Callable[[str], None]) -> Completer:
     return completer
 
 
-def _check(run: Path) -> None:
+def check_run(run: Path) -> None:
     """Refuse what is not a run folder before a port is opened for it."""
     try:
         json.loads((run / "config.json").read_text("utf-8"))
@@ -124,16 +138,16 @@ def _listen(settings: ServiceSettings) -> socket.socket:
 class _Server(uvicorn.Server):
     """uvicorn that prints its address once it listens."""
 
-    def __init__(self, config: uvicorn.Config, open_page: bool) -> None:
+    def __init__(self, config: uvicorn.Config, path: str, open_page: bool) -> None:
         super().__init__(config)
-        self._open_page = open_page
+        self._path, self._open_page = path, open_page
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.should_exit or not sockets:
             return
         host, port = sockets[0].getsockname()[:2]
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}{self._path}"
         print(f"satkgc serves {address} (stop with Ctrl-C)", flush=True)
         if self._open_page:
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from satkgc.completion import (
     AmbiguousNameError,
     Answer,
+    CandidateRecall,
     Entity,
     EntityType,
     ModelInfo,
@@ -226,6 +227,9 @@ class ServiceInfo(BaseModel):
     examples: list[Entity] = Field(description="a few well-connected entities to begin with")
     model: ModelInfo = Field(description="which model this is")
     quality: Quality | None = Field(description="filtered ranks of the validation triples, of each relation too")
+    candidates: CandidateRecall | None = Field(
+        description="of a fused model on a large graph: how often what should be found is among its candidates"
+    )
     review: bool = Field(description="whether there are proposals to decide on")
     version: str
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from queue import Empty, Full, Queue
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fastapi import HTTPException, Request
@@ -41,10 +41,12 @@ class Service:
         self.metrics = ServiceMetrics()
         self.failure: Exception | None = None
         self.progress: str | None = None  # of a load that takes long
+        self.on_failure: Callable[[], None] = lambda: None  # called if the completer cannot be loaded
         self.settings = settings
         self._load = load
         self._ready: tuple[Completer, Batcher[Question, list[Answer]]] | None = None
         self._review: ReviewQueue | None = None
+        self._settled = Event()
 
     @property
     def status(self) -> str:
@@ -68,9 +70,17 @@ class Service:
         assert self._review is not None, "its routes are there where it is"
         return self._review
 
-    def start(self, on_failure: Callable[[], None] = lambda: None) -> None:
-        """Begin to load; `on_failure` is called if that does not work."""
-        Thread(target=self._run, args=[on_failure], name="satkgc-load", daemon=True).start()
+    def start(self) -> None:
+        """Begin to load."""
+        Thread(target=self._run, name="satkgc-load", daemon=True).start()
+
+    def wait(self, seconds: float) -> None:
+        """Until the completer is loaded, or could not be, or the time is over."""
+        self._settled.wait(seconds)
+
+    def ask(self, question: Question) -> list[Answer]:
+        """The answers to one question, by whatever pass of the model has room for it; waits for them."""
+        return self.batcher.submit(question).result()
 
     def stop(self) -> None:
         """Answer what is still in the queue."""
@@ -83,7 +93,7 @@ class Service:
             raise NotReady("the model could not be loaded" if self.failure else f"the model is still loading{progress}")
         return self._ready
 
-    def _run(self, on_failure: Callable[[], None]) -> None:
+    def _run(self) -> None:
         try:
             completer = self._load()
             if self.settings.proposals is not None:
@@ -98,11 +108,13 @@ class Service:
             )
         except Exception as error:
             self.failure = error
-            on_failure()
+            self._settled.set()
+            self.on_failure()
             return
         self.metrics.waiting.set_function(batcher.waiting)
         self.metrics.ready.set(1)
         self._ready = completer, batcher
+        self._settled.set()
 
 
 class Batcher(Generic[Q, A]):

@@ -28,6 +28,12 @@ MAX_OFFSET = 1_000_000_000  # neighbours to skip
 MAX_PROPOSALS = 200  # in one answer; `offset` gets the next ones
 MAX_WAITING = 4_096  # questions in the queue; with more, the service is busy
 DECISIONS_PATH = "/api/v1/decisions"  # the one place where something is written
+MCP_PATH = "/mcp"  # of `satkgc mcp --http`
+MAX_DOUBTS = 50  # doubted statements in one answer
+MAX_CHECKED = 500  # statements that are looked at for it
+MAX_CELL = 500  # characters of a description or a text in a tool's answer; what is longer is cut
+MAX_REPLY = 500_000  # characters of a tool's answer
+LOAD_SECONDS = 30.0  # that a tool waits for the model before it says that it still loads
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 

@@ -56,8 +56,8 @@ class TrainingConfig(Settings):
     """Threads that prepare batches ahead."""
     log_steps: int = Field(default=10, ge=1)
     """Steps between two lines of the log."""
-    tracker: Literal["tensorboard", "trackio"] | None = None
-    """Send the log there too, where it is installed."""
+    tracker: Literal["tensorboard", "wandb", "mlflow", "trackio"] | None = None
+    """Send the log there too, where it is installed; a resumed run goes on in the same one there."""
 
     @field_validator("learning_rate")
     @classmethod

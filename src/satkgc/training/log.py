@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import time
@@ -104,39 +103,6 @@ class Log:
                 stream.write(json.dumps(record) + "\n")
             if self.tracker is not None:
                 self.tracker(record)
-
-
-def make_tracker(kind: str | None, folder: Path) -> Callable[[Record], None] | None:
-    """Where else the log goes: TensorBoard or trackio, if installed."""
-    if kind is None:
-        return None
-    try:
-        if kind == "tensorboard":
-            writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter(str(folder / "tensorboard"))
-
-            def to_tensorboard(record: Record) -> None:
-                for name, value in _numbers(record).items():
-                    writer.add_scalar(name, value, record["step"])
-                writer.flush()
-
-            return to_tensorboard
-        trackio = importlib.import_module("trackio")
-        trackio.init(project="satkgc", name=folder.name, resume="allow")
-        return lambda record: trackio.log(_numbers(record), step=record["step"])
-    except ImportError as error:
-        raise SatkgcError(
-            f"training.tracker is {kind}, which is not installed", remedy=f"pip install {kind}, or set it to none"
-        ) from error
-
-
-def _numbers(record: Record, prefix: str = "") -> dict[str, float]:
-    numbers: dict[str, float] = {}
-    for name, value in record.items():
-        if isinstance(value, Mapping):
-            numbers |= _numbers(dict(value), f"{prefix}{name}/")
-        elif name != "step" and isinstance(value, int | float):
-            numbers[f"{prefix}{name}"] = value
-    return numbers
 
 
 def draw_curves(log: list[Record], file: Path) -> None:

@@ -73,7 +73,7 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str, custom: Mapping[str, str] | None = None
+        cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str, custom: Mapping[str, Any] | None = None
     ) -> Self:
         """Start a run folder: the graph first, config.json last, so that a folder with one has the other."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,9 +100,9 @@ class RunFolder:
 
     def discard(self) -> None:
         """Take back what `create` wrote, and the folder if nothing else is in it."""
-        for name in ("config.json", "log.jsonl", ".lock"):
+        for name in ("config.json", "log.jsonl", "tracker.json", ".lock"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("graph", "checkpoints", "tensorboard", "experts"):
+        for name in ("graph", "checkpoints", "tensorboard", "wandb", "experts"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()

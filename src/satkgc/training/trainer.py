@@ -14,20 +14,21 @@ from safetensors import SafetensorError
 
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full
-from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder, text_language
+from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder
 from satkgc.models import Model, StepContext
 from satkgc.processes import Processes
-from satkgc.settings import build, flatten, merge, parse
+from satkgc.settings import flatten
 from satkgc.training.batches import Batches, FrozenVectors
 from satkgc.training.checkpoint import MAKE_ROOM, Checkpoints
-from satkgc.training.config import ALIASES, EXECUTION, Config
+from satkgc.training.config import EXECUTION, Config
 from satkgc.training.custom import Custom
 from satkgc.training.display import Display
 from satkgc.training.estimate import FEWEST, Estimate, estimate, faster_choice, total
 from satkgc.training.finish import finish, keep_model
 from satkgc.training.fused_run import fit_or_stop
 from satkgc.training.interrupts import Interrupts
-from satkgc.training.log import Log, make_tracker
+from satkgc.training.language import language_note
+from satkgc.training.log import Log
 from satkgc.training.loop import Callback, Parts, run_loop
 from satkgc.training.memory import out_of_memory
 from satkgc.training.recipes import (
@@ -40,16 +41,26 @@ from satkgc.training.recipes import (
     user_settings,
 )
 from satkgc.training.run_folder import FORMAT, RunFolder, exclusive
+from satkgc.training.start import (
+    check_start,
+    config_from,
+    note_of,
+    open_start,
+    overridden,
+    refuse_other_start,
+    start_of,
+    take_weights,
+)
 from satkgc.training.state import State
+from satkgc.training.trackers import IDS, make_tracker
 from satkgc.training.validation import Validation
 
 Source = KnowledgeGraph | str | Path
 # What comes to lie in a run folder.
 WRITTEN = {
     "graph", "log.jsonl", "checkpoints", "model", "README.md", "metrics.json", "curves.png", "index",
-    "calibration.json", "reliability.png", "tensorboard", "experts",
+    "calibration.json", "reliability.png", "tensorboard", "wandb", IDS, "experts",
 }  # fmt: skip
-ENGLISH = ("minilm", "bert-base-uncased", "sentence-transformers/all-MiniLM-L6-v2")  # backbones that read no other
 EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
 
 
@@ -62,6 +73,7 @@ def train_or_stop(
     overrides: Mapping[str, Any] | None = None,
     graph_settings: bool = True,
     resume: bool = False,
+    from_run: str | os.PathLike[str] | None = None,
     custom: Custom | None = None,
     callbacks: Sequence[Callback] = (),
     expert: str | None = None,
@@ -76,7 +88,12 @@ def train_or_stop(
     source = kg.name if isinstance(kg, KnowledgeGraph) else str(kg)
     if out is None and not isinstance(kg, KnowledgeGraph):
         kg = KnowledgeGraph.load(kg)  # its name makes the folder's
-    default = default_recipe((overrides or {}).get("training.device", "auto"), custom=bool(names))
+    start = None if from_run is None else open_start(from_run)
+    default = (
+        start.config.recipe
+        if start
+        else default_recipe((overrides or {}).get("training.device", "auto"), custom=bool(names))
+    )
     chosen = config.recipe if config is not None else recipe or default
     folder = Path(out or f"runs/{kg.name}-{Path(chosen).stem}")  # type: ignore[union-attr]
     old = begun(folder)
@@ -88,15 +105,20 @@ def train_or_stop(
             raise SatkgcError(what, where=folder, remedy="finish it with that version, or choose another --out")
         _refuse_other_graph(kg, source, old)
         custom.refuse_others(old)
+        refuse_other_start(old, from_run)
         config, changed = _resumed_config(old, recipe, config, overrides or {})
     else:
         refuse_foreign(folder)
         kg = kg if isinstance(kg, KnowledgeGraph) else KnowledgeGraph.load(kg)
         benchmark, triples = (kg.benchmark, len(kg.train)) if graph_settings else (None, None)
-        if config is None:
+        if start is not None and config is None and recipe is None:
+            config = config_from(start, overrides or {})
+        elif config is None:
             config = make_config(chosen, benchmark=benchmark, triples=triples, overrides=overrides)
         elif overrides:
-            config = _overridden(config, overrides)
+            config = overridden(config, overrides)
+        if start is not None:
+            check_start(start, config)
         changed = []
     processes = Processes.join(config.training.device)
     display = Display(processes.first, expert or "training")
@@ -107,15 +129,17 @@ def train_or_stop(
                 if begun(folder) is not None:  # by another process, before this one had the folder to itself
                     raise taken(folder)
                 ours = not (folder / "graph").exists()
-                RunFolder.create(folder, config, kg, source, names)
+                RunFolder.create(folder, config, kg, source, {**names, **(note_of(start) if start else {})})
             elif changed:
                 RunFolder(folder, config, old.about).write_config()
         processes.any(False)  # the others wait for the folder
         run = RunFolder.load(folder)
         display.say(f"{run.kg!r}; {_described(config, names)}; run folder {folder}")
-        if recipe is None and old is None and chosen == QUICK:
+        if "from" in run.about and not run.finished:
+            display.say(f"it begins from the weights of {run.about['from']['run']}")
+        elif recipe is None and old is None and chosen == QUICK:
             display.say(f"no GPU, so the recipe is {QUICK}: the encoder stays as it is; --recipe {FULL} trains it too")
-        if expert is None and (note := _language_note(run.kg, config)) is not None:
+        if expert is None and (note := language_note(run.kg, config)) is not None:
             display.say(note)
         for line in changed:
             display.say(f"resuming with another {line}")
@@ -137,19 +161,6 @@ def train_or_stop(
         finally:
             if processes.first and old is None and ours and not run.began:
                 run.discard()  # it failed before anything was learnt
-
-
-def _language_note(kg: KnowledgeGraph, config: Config) -> str | None:
-    """A line on texts that the encoder was not trained to read."""
-    encoders = [getattr(one.model, "encoder", None) for one in (config, *config.experts.values())]
-    encoder = next((encoder for encoder in encoders if encoder is not None and encoder.backbone in ENGLISH), None)
-    if encoder is None:
-        return None
-    language = text_language(kg)
-    if language in (None, "English"):
-        return None
-    remedy = "--set model.encoder.backbone=NAME chooses another; for RDF, kg import --languages en takes English texts"
-    return f"note: the texts look {language}, and the encoder {encoder.backbone} was trained on English; {remedy}"
 
 
 def begun(folder: Path) -> RunFolder | None:
@@ -183,13 +194,14 @@ def _train(
     expert: bool,
 ) -> str | None:
     config, kg, training = run.config, run.kg, run.config.training
-    model, context = _make_model(run.folder, kg, config, custom, processes)
+    checkpoints = Checkpoints(run.folder / "checkpoints")
+    latest = checkpoints.latest(display.say)
+    start = start_of(run) if latest is None else None
+    model, context = _make_model(run.folder, kg, config, custom, processes, start)
     state = State(model, training)
     sampler = custom.make_sampler(kg, config.sampling, training.seed, model.needs, FrozenVectors(model))
     steps = config.total_steps(len(kg.train))
 
-    checkpoints = Checkpoints(run.folder / "checkpoints")
-    latest = checkpoints.latest(display.say)
     if latest is not None:
         tensors, arrays, facts = checkpoints.read(latest)
         state.restore(tensors, facts)
@@ -204,7 +216,7 @@ def _train(
     if training.validations and len(kg.valid):
         validation = Validation(model, config.evaluation, training.validation_triples, training.seed)
     file = run.folder / "log.jsonl" if processes.first else None
-    tracker = make_tracker(training.tracker, run.folder) if processes.first else None
+    tracker = make_tracker(training.tracker, run.folder, state.step) if processes.first else None
     batches = Batches(sampler, model.collate, state.step, steps, training.workers)
     log = Log(file, state.step, tracker, state.validated)
     parts = Parts(state, steps, batches, context, log, display, checkpoints, validation, callbacks)
@@ -215,6 +227,8 @@ def _train(
         enough = False
     finally:
         display.stop()
+        if tracker is not None:
+            tracker.close()
     if not enough:
         raise out_of_memory(parts)
     if processes.first:
@@ -230,9 +244,14 @@ def _train(
 
 
 def _make_model(
-    folder: Path, kg: KnowledgeGraph, config: Config, custom: Custom, processes: Processes
+    folder: Path,
+    kg: KnowledgeGraph,
+    config: Config,
+    custom: Custom,
+    processes: Processes,
+    start: RunFolder | None = None,
 ) -> tuple[Model, StepContext]:
-    """A fresh model of a run, ready to be trained, and what its steps share."""
+    """A model of a run, fresh or from another one's weights, ready to be trained, and what its steps share."""
     training = config.training
     half = training.precision == "bfloat16" or (training.precision == "auto" and processes.device.type == "cuda")
     precision = torch.bfloat16 if half else torch.float32
@@ -240,6 +259,8 @@ def _make_model(
     context = StepContext(training.seed, precision, processes, tf32, folder / "checkpoints")
     torch.manual_seed(training.seed)  # of weights that a backbone may lack
     model = custom.make_model(kg, config).to(processes.device)
+    if start is not None:
+        take_weights(model, start)
     model.prepare_training(context)
     return model, context
 
@@ -254,6 +275,7 @@ def _train_experts(
     if not run.began:
         _estimate_experts(run, custom, processes, display)
     began, limit = time.monotonic(), run.config.training.max_minutes
+    start = None if all(begun(run.folder / "experts" / name) for name in run.config.experts) else start_of(run)
     for place, (name, config) in enumerate(run.config.experts.items(), 1):
         title = f"expert {place} of {len(run.config.experts)}: {name}"
         display.say(title)
@@ -262,7 +284,10 @@ def _train_experts(
             left = min(left, config.training.max_minutes or left)
             config = config.replace(training=config.training.replace(max_minutes=left))
         out = run.folder / "experts" / name
-        _, stopped = train_or_stop(run.kg, out=out, config=config, resume=True, callbacks=callbacks, expert=title)
+        origin = start.folder / "experts" / name if start is not None and begun(out) is None else None
+        _, stopped = train_or_stop(
+            run.kg, out=out, config=config, resume=True, from_run=origin, callbacks=callbacks, expert=title
+        )
         if stopped is not None:
             return stopped
     stopped = fit_or_stop(run, processes.device, display) if processes.first else None
@@ -304,11 +329,6 @@ def _described(config: Config, custom: Mapping[str, str]) -> str:
     return f"recipe {config.recipe}{laid}{parts}"
 
 
-def _overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
-    below = config.model_dump()
-    return build(Config, merge(below, parse(Config, overrides, ALIASES, below)), aliases=ALIASES)
-
-
 def _resumed_config(
     old: RunFolder, recipe: str | None, config: Config | None, overrides: Mapping[str, Any]
 ) -> tuple[Config, list[str]]:
@@ -328,7 +348,7 @@ def _resumed_config(
     if old.config.experts:
         kinds = {name: expert.model.kind for name, expert in old.config.experts.items()}
         overrides = share_with_experts(overrides, kinds)
-    new = _overridden(_overridden(config or old.config, written), overrides)
+    new = overridden(overridden(config or old.config, written), overrides)
     after, changed = flatten(new.model_dump()), []
     for name, value in before.items():
         if name in after and after[name] == value:

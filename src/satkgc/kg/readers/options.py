@@ -114,6 +114,9 @@ class ReadOptions:
     # RDF: label and description are predicates, by IRI or with a prefix, that give names and descriptions, the best
     # first; and other names, which stand in the description. The usual ones come after them (see rdf_texts.py).
     alt_label: Sequence[str] = ()
+    # RDF: predicates whose numbers, dates and texts stand behind the description, by IRI or with a prefix; "all": every
+    # one that gives no name or description. None named: literals are left out.
+    literals: Sequence[str] = ()
     # RDF: languages of labels and descriptions, the best first; then those without a language, then any. In one text
     # they stand between commas; an empty one is a label without a language.
     languages: Sequence[str] = ("en",)
@@ -144,7 +147,7 @@ class ReadOptions:
         for name in ("head", "relation", "tail", "split_column", "id"):
             if isinstance(value := getattr(self, name), int):  # a position
                 object.__setattr__(self, name, str(value))
-        for name in ("exclude", "graphs", "relation_name", "label", "alt_label", "description", "entities"):
+        for name in ("exclude", "graphs", "relation_name", "label", "alt_label", "literals", "description", "entities"):
             value = getattr(self, name)
             many = (value,) if isinstance(value, str | int | Path) else tuple(value or ())
             object.__setattr__(self, name, tuple(Path(one) if name == "entities" else str(one) for one in many))
@@ -177,9 +180,10 @@ APPLIES = {
     **dict.fromkeys(("head", "relation", "tail", "relation_name", "split_column"), ("table",)),
     **dict.fromkeys(("entities", "relations", "id"), ("table",)),
     **dict.fromkeys(("label", "description"), ("table", "rdf", "sparql")),
-    **dict.fromkeys(("alt_label", "languages", "graphs"), ("rdf", "sparql")),
+    **dict.fromkeys(("alt_label", "literals", "languages", "graphs"), ("rdf", "sparql")),
     **dict.fromkeys(("query", "page_size", "pause"), ("sparql",)),
 }
+FLAGS = {"graphs": "graph", "literals": "literal"}  # each takes one
 _FORMS = {"folder": "a folder of train.tsv", "table": "tables", "rdf": "RDF", "sparql": "endpoints"}
 
 
@@ -188,7 +192,7 @@ def refuse_options(form: str, options: ReadOptions, shown: str) -> None:
     plain = ReadOptions()
     for name, forms in APPLIES.items():
         if form not in forms and getattr(options, name) != getattr(plain, name):
-            flag = "--graph" if name == "graphs" else f"--{name.replace('_', '-')}"
+            flag = f"--{FLAGS.get(name, name.replace('_', '-'))}"
             spoken = " and ".join(_FORMS[form] for form in forms)
             raise SatkgcError(
                 f"{flag} says nothing of {_FORMS[form]}", where=shown, remedy=f"leave it out; it is for {spoken}"

@@ -1,8 +1,8 @@
 """RDF statements as a graph.
 
 A statement whose object is an IRI is a triple of the graph; its predicate is the relation, `rdf:type` like any other.
-Statements that give names, other names and descriptions become texts (`rdf_texts.py`). Other literals have no place in
-the graph; they are left out and counted.
+Statements that give names, other names and descriptions become texts (`rdf_texts.py`). Other literals go behind the
+description where they are asked for (`rdf_literals.py`); else they are left out and counted.
 
 An entity is what a triple joins, and what has a text and is not used as a predicate. A blank node is an entity if the
 file names it, and is then called _:b0, _:b1 … in order of appearance, for its label means nothing outside of the file.
@@ -27,6 +27,7 @@ from satkgc.kg.readers.assemble import finish
 from satkgc.kg.readers.blank_nodes import BlankNodes, compose
 from satkgc.kg.readers.columns import counted, with_other_names
 from satkgc.kg.readers.options import PREFIXES, ReadOptions, excluded_relations
+from satkgc.kg.readers.rdf_literals import RdfLiterals
 from satkgc.kg.readers.rdf_texts import RdfTexts
 from satkgc.kg.vocabulary import Vocabulary, name_from_id
 
@@ -50,7 +51,8 @@ class RdfNodes:
         self._triples = array("i")  # head, relation, tail, head, …
         self._texts = RdfTexts(options)
         self._composed: dict[str, tuple[str, ...]] = {}  # relations made of several
-        self._literals: Counter[str] = Counter()  # by predicate
+        self._values = RdfLiterals(options)
+        self._literals: Counter[str] = Counter()  # those left out, by predicate
         self._quoted = 0
         self._languages = options.languages
 
@@ -67,7 +69,9 @@ class RdfNodes:
                 self._texts.offer(self._number(subject), role, object.value, object.language)
             return
         if isinstance(object, literal):
-            self._literals[predicate] += 1
+            wanted = self._values.wants(predicate, self.prefixes)
+            if not (wanted and self._values.offer(self._number(subject), predicate, object)):
+                self._literals[predicate] += 1
         elif not isinstance(object, (named, blank)):
             self._quoted += 1
         else:
@@ -88,6 +92,7 @@ class RdfNodes:
     def graph(self, name: str, options: ReadOptions) -> KnowledgeGraph:
         """Choose the entities, number them and put the graph together."""
         self._texts.refuse_unused([*self._literals, *self._relations], self._shown)
+        self._values.refuse_unused([*self._literals, *self._values.predicates], self._shown)
         keys = list(self._nodes)
         triples = np.array(self._triples, np.int32).reshape(-1, 3)
         named = np.fromiter((bool(self._texts.names.of(i)) for i in range(len(keys))), bool, len(keys))
@@ -147,7 +152,11 @@ class RdfNodes:
         names = [self._name(key) for key in keys]
         numbers = [self._nodes.get(key, 2**31) for key in keys]
         texts = self._texts
-        descriptions = [with_other_names(texts.descriptions.of(i), texts.other_names(i)) for i in numbers]
+        called = {predicate: self._name(predicate) for predicate in self._values.predicates}
+        described = [self._values.described(i, texts.descriptions.of(i), called) for i in numbers]
+        descriptions = [
+            with_other_names(text, texts.other_names(i)) for i, text in zip(numbers, described, strict=True)
+        ]
         blank = iter(range(len(keys)))
         ids = [f"_:b{next(blank)}" if key.startswith("_:") else key for key in keys]
         columns = [pa.array(column, pa.large_string()) for column in (ids, names, descriptions)]
@@ -175,6 +184,8 @@ class RdfNodes:
         ]
         if left_out:
             log.warning("%s: left out of the graph: %s", name, ", ".join(left_out))
+        if self._values.cut:
+            log.warning("%s: %s cut short or left out of long descriptions", name, counted(self._values.cut, "literal"))
         if made:
             log.warning("%s: %s made of blank nodes", name, counted(made, "triple"))
         counts = self._texts.by_language

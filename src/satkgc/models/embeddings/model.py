@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -38,6 +38,8 @@ INTERACTIONS: dict[str, type[Interaction]] = {
 
 class EmbeddingConfig(ModelConfig):
     """Settings of an embedding model."""
+
+    shape: ClassVar[frozenset[str]] = frozenset(["model.interaction", "model.dim", "model.distance"])
 
     kind: Literal["embedding"] = "embedding"
     interaction: str = "complex"
@@ -98,6 +100,8 @@ class EmbeddingModel(Model):
     """
 
     Config = EmbeddingConfig
+    entity_rows = ("entities.weight",)
+    relation_rows = ("relations.weight",)
 
     def __init__(self, kg: KnowledgeGraph, config: Settings) -> None:
         super().__init__(kg, config)

@@ -39,6 +39,8 @@ HIDDEN = 1 << 26  # of them, read out at a time
 class PathConfig(ModelConfig):
     """Settings of the path model."""
 
+    shape: ClassVar[frozenset[str]] = frozenset(["model.dim", "model.layers"])
+
     kind: Literal["paths"] = "paths"
     dim: int = Field(default=32, ge=1)
     """Numbers that an entity's state has."""
@@ -112,6 +114,7 @@ class PathModel(Model):
     """Scores entities by what arrives at them from the question's entity. It knows relations, not entities."""
 
     Config = PathConfig
+    relation_rows = ("queries.weight", ".weights.weight", ".weights.bias")
     reads_facts = True
     plain = False  # by PyTorch's own gather and scatter, for comparison
 
@@ -262,23 +265,33 @@ class PathModel(Model):
         """Whether questions are answered from a neighbourhood alone."""
         return 0 < self.config.neighbourhood < self.kg.num_entities
 
-    def graph_near(self, head: int) -> tuple[Int32, MessageGraph]:
+    def graph_near(self, head: int, size: int | None = None) -> tuple[Int32, MessageGraph]:
         """The neighbourhood of a question's entity: its entities, ascending, and the facts among them."""
         adjacency, facts = self.kg.fact_adjacency, self.kg.facts
-        nodes = neighbourhood(adjacency, head, self.config.neighbourhood)
-        triples, size = triples_within(adjacency, facts, nodes), self.kg.num_relations
-        return nodes, MessageGraph.build(triples, len(nodes), size, self.device, self._typical)
+        nodes = neighbourhood(adjacency, head, size or self.config.neighbourhood)
+        triples = triples_within(adjacency, facts, nodes)
+        return nodes, MessageGraph.build(triples, len(nodes), self.kg.num_relations, self.device, self._typical)
+
+    @torch.no_grad()
+    def score_near(
+        self, head: int, relations: Int32, size: int | None = None, held_out: int | None = None
+    ) -> tuple[Int32, Tensor]:
+        """Scores of a neighbourhood's entities for some questions about one entity; an answer may be held out of one.
+
+        `size` entities, or as many as the settings say.  # (q,) → (n,), (q, n)
+        """
+        nodes, graph = self.graph_near(head, size)
+        places = np.full(len(relations), np.searchsorted(nodes, head), np.int32)
+        if held_out is not None and held_out in nodes:
+            answers = np.full(len(relations), np.searchsorted(nodes, held_out), np.int32)
+            graph = self._without(graph, places, relations, answers)
+        return nodes, self._score_blocks(self._ids(places), self._ids(relations), graph)
 
     def _score_near(self, head: int, relation: int, held_out: int | None = None) -> Tensor:
         """Of all entities, from the neighbourhood of the question's; an answer may be held out.  # (E,)"""
-        nodes, graph = self.graph_near(head)
-        place, directed = np.searchsorted(nodes, [head]).astype(np.int32), np.array([relation], np.int32)
-        if held_out is not None and held_out in nodes:
-            answer = np.searchsorted(nodes, [held_out]).astype(np.int32)
-            graph = self._without(graph, place, directed, answer)
-        near = self(self._ids(place), self._ids(directed), graph)[0]
-        scores = (near.min() - 1).repeat(self.kg.num_entities)
-        scores[self._ids(nodes)] = near
+        nodes, rows = self.score_near(head, np.array([relation], np.int32), held_out=held_out)
+        scores = (rows[0].min() - 1).repeat(self.kg.num_entities)
+        scores[self._ids(nodes)] = rows[0]
         return scores
 
     @cached_property

@@ -74,6 +74,7 @@ class EncoderModelConfig(ModelConfig):
     execution: ClassVar[frozenset[str]] = frozenset(
         f"model.encoder.{name}" for name in ("chunk_tokens", "compile", "forward", "attention")
     )
+    shape: ClassVar[frozenset[str]] = frozenset(f"model.encoder.{name}" for name in ("backbone", "tied", "pooling"))
 
     text: TextConfig = TextConfig()
     encoder: EncoderConfig = EncoderConfig()

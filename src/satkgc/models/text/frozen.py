@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -47,6 +47,8 @@ BUCKETS = 126  # that entities are dealt to; two more are for those that are not
 
 class FrozenConfig(EncoderModelConfig):
     """A frozen encoder and trained heads."""
+
+    shape: ClassVar[frozenset[str]] = EncoderModelConfig.shape | {"model.relation_dim", "model.hidden"}
 
     kind: Literal["frozen"] = "frozen"
     text: TextConfig = TextConfig(neighbours=0)
@@ -91,6 +93,7 @@ class FrozenModel(EncoderModel):
     """Heads over the vectors of an encoder that is not trained. It knows the relations that have training triples."""
 
     Config = FrozenConfig
+    relation_rows = ("relations.weight",)
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ class TextModel(EncoderModel):
     """Encoder_hr reads (head, relation), Encoder_t an entity (Section 4)."""
 
     Config = TextModelConfig
+    optional_weights = ("contrastive.",)  # a loss of one's own has others
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ function graph({ graph, entities, relations, triples }) {
   return card("The graph", graph, [["entities", count(entities)], ["relations", count(relations)], ["statements", count(triples)]]);
 }
 
-function model({ model, quality, calibrated }) {
+function model({ model, quality, calibrated, candidates }) {
   const parts = [...model.backbones, ...model.experts.map((name) => `expert ${name}`)];
   const facts = quality
     ? [["MRR", quality.mrr.toFixed(3)], ["first", share(quality.hits_at_1)], ["among ten", share(quality.hits_at_10)]]
@@ -25,6 +25,7 @@ function model({ model, quality, calibrated }) {
     !model.finished && "Its training was not finished.",
     quality ? `How ${count(quality.triples)} held-out validation statements are ranked, asked from both ends, among ${quality.candidates}.`
       : "It was never measured: the run has no validation statements, or was not finished.",
+    candidates?.right != null && `A question looks at about ${count(Math.round(candidates.candidates))} candidates: ${share(candidates.right)} of the right validation answers are among them.`,
     !calibrated && "Its answers have scores, no probabilities."];
   return card("The model", `${readable(model.kind)}, recipe ${model.recipe}`, facts, notes.filter(Boolean));
 }

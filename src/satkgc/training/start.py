@@ -1,0 +1,111 @@
+"""Where a run begins that trains on: the weights of a finished one, on a graph that has grown since."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from satkgc.errors import SatkgcError
+from satkgc.models import Model
+from satkgc.settings import build, flatten, merge, parse
+from satkgc.training.config import ALIASES, Config
+from satkgc.training.recipes import share_with_experts
+from satkgc.training.run_folder import RunFolder, model_sum
+
+SHORTER = 3  # times as short as the run that it begins from, unless a length or a recipe is given
+
+
+def open_start(folder: str | os.PathLike[str]) -> RunFolder:
+    """A run to begin from, which must be finished."""
+    run = RunFolder.load(folder)
+    if not run.finished:
+        remedy = "finish it with --resume, or go on from another"
+        raise SatkgcError("this run is not finished: nothing begins from it", where=run.folder, remedy=remedy)
+    return run
+
+
+def note_of(start: RunFolder) -> dict[str, dict[str, str]]:
+    """What config.json keeps of it."""
+    return {"from": {"run": str(start.folder.absolute()), "model": model_sum(start)}}
+
+
+def start_of(run: RunFolder) -> RunFolder | None:
+    """The run that another one began from, by what it noted; None: it began anew."""
+    if (note := run.about.get("from")) is None:
+        return None
+    try:
+        start = RunFolder.load(note["run"])
+        same = model_sum(start) == note["model"]
+    except (SatkgcError, OSError):
+        same = False
+    if not same:
+        what = f"the run that this one began from is gone or another one now: {note['run']}"
+        raise SatkgcError(what, where=run.folder, remedy="put it back, or choose another --out")
+    return start
+
+
+def refuse_other_start(old: RunFolder, folder: str | os.PathLike[str] | None) -> None:
+    """A resumed run remembers where it began: --from may be repeated or left out, not changed."""
+    if folder is None:
+        return
+    begun_from = old.about.get("from")
+    if begun_from is None or begun_from["model"] != model_sum(open_start(folder)):
+        where = "anew" if begun_from is None else f"from {begun_from['run']}"
+        what = f"this run began {where}, not from {os.fspath(folder)}"
+        raise SatkgcError(what, where=old.folder, remedy="leave --from out, or choose another --out")
+
+
+def overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
+    """Settings with some changed, by their dotted names."""
+    below = config.model_dump()
+    return build(Config, merge(below, parse(Config, overrides, ALIASES, below)), aliases=ALIASES)
+
+
+def config_from(start: RunFolder, overrides: Mapping[str, Any]) -> Config:
+    """The settings of a run for one that begins from it: a third as long, unless the overrides say how long."""
+    config = _shorter(start.config)
+    if config.experts:
+        overrides = share_with_experts(overrides, {name: part.model.kind for name, part in config.experts.items()})
+    no_steps = {
+        name.removesuffix("epochs") + "steps": None for name in overrides if name.endswith("training.epochs")
+    }  # epochs stand before the steps of the run
+    return overridden(config, {**no_steps, **overrides})
+
+
+def check_start(start: RunFolder, config: Config) -> None:
+    """Refuse a run whose weights do not fit, by the first setting that differs."""
+    if start.config.experts or config.experts:
+        if start.config.experts.keys() != config.experts.keys():
+            ours, theirs = (", ".join(part.experts) or "none" for part in (config, start.config))
+            raise _unfit(start, f"its experts are {theirs}, not {ours}")
+        for name, expert in start.experts.items():
+            check_start(expert, config.experts[name])
+        return
+    theirs_, ours_ = (flatten({"model": part.model.model_dump()}) for part in (start.config, config))
+    for name in ("model.kind", *sorted(config.model.shape)):
+        if theirs_.get(name) != ours_.get(name):
+            raise _unfit(start, f"its {name} is {theirs_.get(name)}, not {ours_.get(name)}")
+
+
+def take_weights(model: Model, start: RunFolder) -> None:
+    """The weights of a run's model, row by row where they belong to entities or relations."""
+    try:
+        model.begin_from(start.model_on(start.kg, str(model.device)))
+    except SatkgcError as error:
+        raise SatkgcError(error.what, where=error.where or start.folder, remedy=error.remedy) from None
+
+
+def _unfit(start: RunFolder, why: str) -> SatkgcError:
+    remedy = "leave --recipe and this setting out, or train anew without --from"
+    return SatkgcError(f"nothing begins from this run: {why}", where=Path(start.folder), remedy=remedy)
+
+
+def _shorter(config: Config) -> Config:
+    training = config.training
+    steps = None if training.steps is None else math.ceil(training.steps / SHORTER)
+    shorter = training.replace(epochs=training.epochs / SHORTER, steps=steps, max_minutes=None)
+    experts = {name: _shorter(expert) for name, expert in config.experts.items()}
+    return config.replace(training=shorter, experts=experts)

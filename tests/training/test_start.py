@@ -1,0 +1,155 @@
+"""A run that begins from the weights of another one, on a graph that has grown."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from fused_runs import overrides
+from satkgc.errors import SatkgcError
+from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.training import RunFolder, train_or_stop
+from satkgc.training.run_folder import model_sum
+from tasks import small_graph
+
+KG = small_graph()
+SMALL = {"training.device": "cpu", "sampling.batch_size": 16, "training.steps": 30, "training.validations": 1}
+EMBEDDING = SMALL | {"model.dim": 8}
+
+
+def grown(kg=KG):
+    """The graph with a new entity and a new relation, each before all others: every number has changed."""
+
+    def with_first(vocabulary, id):
+        columns = vocabulary.ids, vocabulary.names, vocabulary.descriptions
+        return Vocabulary.build(vocabulary.kind, *(pa.array([id, *column.to_pylist()]) for column in columns))
+
+    splits = [part + 1 for part in (kg.train, kg.valid, kg.test)]
+    splits[0] = np.concatenate([splits[0], [[0, 0, 5], [0, 1, 3]]])
+    return KnowledgeGraph.from_arrays("grown", with_first(kg.entities, "x"), with_first(kg.relations, "s"), *splits)
+
+
+def train(kg, out, *args, **options):
+    return train_or_stop(kg, *args, out=out, **options)[0]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return train(KG, tmp_path_factory.mktemp("start") / "run", "complex", overrides=EMBEDDING)
+
+
+@pytest.fixture(scope="module")
+def fused(tiny_backbone, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("start") / "fused"
+    return train(KG, folder, "fused", overrides=overrides(tiny_backbone))
+
+
+def first_weights(run):
+    """The weights after a step that moves next to nothing."""
+    return dict(run.model("cpu").named_parameters())
+
+
+LOGGED = {"training.log_steps": 1}
+STILL = {"training.learning_rate": 1e-12, "training.steps": 1}
+
+
+def test_rows_are_matched_by_id_and_others_are_fresh(source, tmp_path):
+    run = train(grown(), tmp_path / "on", overrides=STILL, from_run=source)
+    old, new, size = first_weights(source), first_weights(run), KG.num_relations
+    torch.testing.assert_close(new["entities.weight"][1:], old["entities.weight"])
+    torch.testing.assert_close(new["relations.weight"][1 : 1 + size], old["relations.weight"][:size])
+    torch.testing.assert_close(new["relations.weight"][2 + size :], old["relations.weight"][size:])
+    assert new["entities.weight"][0].abs().max() < 0.1 * old["entities.weight"].abs().max(), "as it was drawn"
+    assert run.about["from"]["model"] == model_sum(source)
+
+
+def test_every_expert_of_a_fused_run_begins_from_its_counterpart(fused, tmp_path):
+    still = {f"experts.{name}.{key}": value for name in fused.config.experts for key, value in STILL.items()}
+    run = train(grown(), tmp_path / "on", overrides=still, from_run=fused)
+    size, dim = KG.num_relations, 4
+    for name, expert in run.experts.items():
+        assert expert.about["from"]["model"] == model_sum(fused.experts[name])
+        old = dict(fused.experts[name].model("cpu").named_parameters())
+        for key, new in expert.model("cpu").named_parameters():
+            if new.shape == old[key].shape:
+                torch.testing.assert_close(new, old[key], msg=f"{name} {key}")
+    paths, before = (dict(r.experts["paths"].model("cpu").named_parameters()) for r in (run, fused))
+    key = "layers.0.weights.weight"
+    moved = paths[key].view(2, 1 + size, dim, dim)[:, 1:]
+    torch.testing.assert_close(moved, before[key].view(2, size, dim, dim))
+
+
+def test_the_frozen_heads_too(tiny_backbone, tmp_path):
+    settings = SMALL | {"model.encoder.backbone": str(tiny_backbone), "model.hidden": 16, "model.text.max_tokens": 30}
+    old = train(KG, tmp_path / "old", "frozen", overrides=settings)
+    new = train(grown(), tmp_path / "new", overrides=STILL, from_run=old)
+    assert len(new.model("cpu").vectors) == KG.num_entities + 1
+    before, after = first_weights(old), first_weights(new)
+    torch.testing.assert_close(after["change.weight"], before["change.weight"])
+    torch.testing.assert_close(after["relations.weight"][1 : 1 + KG.num_relations], before["relations.weight"][:3])
+
+
+def test_a_third_as_long_unless_said_otherwise(source, fused, tmp_path):
+    assert train(KG, tmp_path / "third", from_run=source).metrics["steps"] == 10
+    long = train(KG, tmp_path / "epochs", from_run=source, overrides={"training.epochs": 1.0})
+    assert long.metrics["steps"] == long.config.sampling.steps_per_epoch(len(KG.train)) != 10
+    assert long.config.recipe == "complex"
+    assert long.config.model == source.config.model
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings", "said"),
+    [
+        ("complex", {"model.dim": 9}, "model.dim is 8, not 9"),
+        ("distmult", {"model.dim": 8}, "model.interaction is complex, not distmult"),
+        ("paths", {"model.dim": 4}, "model.kind is embedding, not paths"),
+        ("quick", {}, "its experts are none, not text, complex"),
+        (None, {"model.dim": 9}, "model.dim is 8, not 9"),
+    ],
+)
+def test_another_kind_or_shape_is_refused_by_the_setting(source, tmp_path, recipe, settings, said):
+    if recipe not in (None, "quick"):
+        settings = SMALL | settings
+    with pytest.raises(SatkgcError, match=said):
+        train(KG, tmp_path / "on", recipe, overrides=settings, from_run=source)
+    assert not (tmp_path / "on").exists()
+
+
+def test_an_unfinished_run_is_refused(source, tmp_path):
+    copy = shutil.copytree(source.folder, tmp_path / "copy")
+    (copy / "metrics.json").unlink()
+    with pytest.raises(SatkgcError, match="not finished"):
+        train(KG, tmp_path / "on", from_run=copy)
+
+
+def test_a_resumed_run_remembers_where_it_began(source, tmp_path):
+    begin = shutil.copytree(source.folder, tmp_path / "begin")
+    whole = train(grown(), tmp_path / "whole", from_run=begin)
+
+    def stop(step, *_):
+        if step == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_or_stop(grown(), out=tmp_path / "on", from_run=begin, overrides=LOGGED, callbacks=[stop])
+    on = RunFolder.load(tmp_path / "on")
+    assert on.began
+    assert not list((on.folder / "checkpoints").glob("step-*")), "it has to read the weights again"
+    other = train(KG, tmp_path / "other", "complex", overrides=EMBEDDING | {"training.seed": 1, "training.steps": 2})
+    with pytest.raises(SatkgcError, match="leave --from out"):
+        train(grown(), on.folder, resume=True, from_run=other)
+    with pytest.raises(SatkgcError, match="began anew"):
+        train(KG, other.folder, resume=True, from_run=begin)
+    resumed = train(grown(), on.folder, resume=True)
+    for name, value in first_weights(resumed).items():
+        assert torch.equal(value, first_weights(whole)[name])
+    del resumed
+    shutil.rmtree(begin)
+    (tmp_path / "whole" / "metrics.json").unlink()
+    shutil.rmtree(tmp_path / "whole" / "checkpoints", ignore_errors=True)
+    with pytest.raises(SatkgcError, match="gone or another"):
+        train(grown(), tmp_path / "whole", resume=True)
