@@ -146,8 +146,6 @@ def test_a_client_that_does_not_read_is_not_waited_for(completer) -> None:  # ty
                 deaf.sendall(request * 50)
             except (BrokenPipeError, ConnectionResetError):
                 return True
-            except TimeoutError:
-                pass  # neither end reads: on a busy machine it takes its time
             return False
 
         until(send)

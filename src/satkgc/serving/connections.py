@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 import time
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -64,7 +66,7 @@ class Connection(H11Protocol):
         """The client does not read its answer."""
         super().pause_writing()
         _cancel(self._write)
-        self._write = self.loop.call_later(self.write_seconds, self.transport.abort)
+        self._write = self.loop.call_later(self.write_seconds, self._reset)
 
     def resume_writing(self) -> None:
         """It does again."""
@@ -76,6 +78,12 @@ class Connection(H11Protocol):
         _cancel(self._head)
         _cancel(self._write)
         super().connection_lost(exc)
+
+    def _reset(self) -> None:
+        """Close it at once: else the kernel keeps megabytes of answers for a client that never reads them."""
+        connection = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def _expect_head(self) -> None:
         self._head = self.loop.call_later(self.header_seconds, self.transport.abort)
