@@ -77,6 +77,30 @@ def test_a_hundred_decisions_and_a_killed_server_in_between(browser, own_run: Pa
     assert accept_proposals(own_run, own_run / "accepted.nt") == (40, 100)
 
 
+def test_a_list_that_arrives_after_a_decision_is_asked_for_again(browser, reviewing: str) -> None:  # type: ignore[no-untyped-def]
+    held: list = []
+    with browser.new_context(reduced_motion="reduce") as context:
+        for page in review(context, reviewing):
+            first = current(page)
+
+            def hold(route) -> None:  # type: ignore[no-untyped-def]
+                held.append((route, route.fetch()))
+
+            page.route("**/proposals?*", hold, times=1)
+            page.evaluate("window.dispatchEvent(new Event('focus'))")
+            while not held:
+                page.wait_for_timeout(20)
+            press(page, "a")
+            (route, response) = held[0]
+            with page.expect_response("**/proposals?*"):  # the second one
+                route.fulfill(response=response)
+            page.wait_for_timeout(200)
+            assert decided(page) == 1
+            assert first not in [
+                tuple(row.locator("b, i").all_text_contents()) for row in page.locator("#queue li").all()
+            ]
+
+
 def test_buttons_undo_and_what_stands_beside_a_proposal(browser, reviewing: str, own_run: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     with browser.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce") as context:
         for page in review(context, reviewing):

@@ -10,7 +10,7 @@ const FEW = 10;
 const VERDICTS = { accept: "Accept", reject: "Reject", skip: "Skip" };
 const KEYS = { a: "accept", r: "reject", s: "skip" };
 const DONE = { accept: "accepted", reject: "rejected", skip: "skipped" };
-const state = { graph: "", rows: [], at: 0, total: 0, saving: false };
+const state = { graph: "", rows: [], at: 0, total: 0, decisions: 0, saving: null };
 const panel = new Panel(byId("detail"), (node) => location.assign(entityPage(node.id)));
 
 const ids = ({ head, relation, tail }) => ({ head, relation, tail });
@@ -29,8 +29,10 @@ const history = {
 };
 
 async function load(keep = state.rows[state.at]) {
-  const relation = byId("relation").value;
+  const relation = byId("relation").value, { decisions } = state;
   const page = await get("proposals", { verdict: shown(), limit: LOADED, ...(relation ? { relation } : {}) });
+  await state.saving;
+  if (decisions !== state.decisions) return load(keep); // decided while it was under way: it may be of before
   Object.assign(state, { rows: page.proposals, total: page.total });
   state.at = Math.max(0, state.rows.findIndex((row) => same(row, keep)));
   progress(page.progress);
@@ -93,7 +95,7 @@ async function decide(verdict, row = state.rows[state.at]) {
   if (!(await save(row, verdict))) return;
   history.write([...history.read(), row]);
   say([`${DONE[verdict][0].toUpperCase()}${DONE[verdict].slice(1)}: `, statement(triple(row))]);
-  state.rows = state.rows.filter((one) => one !== row);
+  state.rows = state.rows.filter((one) => !same(one, row));
   state.at = Math.min(state.at, Math.max(0, state.rows.length - 1));
   if (state.rows.length < Math.min(FEW, state.total)) await reload();
   else show();
@@ -109,9 +111,14 @@ async function undo() {
   show();
 }
 
+function save(row, verdict) {
+  state.decisions += 1;
+  state.saving = send(row, verdict).finally(() => { state.saving = null; });
+  return state.saving;
+}
+
 // Whether the service has it. If it cannot be reached, nothing has changed here, and the page says when it is back.
-async function save(row, verdict) {
-  state.saving = true;
+async function send(row, verdict) {
   try {
     const answer = await post("decisions", { ...ids(row), verdict });
     progress(answer.progress);
@@ -121,8 +128,6 @@ async function save(row, verdict) {
     say(`Not kept: ${error.message}`, "error");
     if ([0, 503].includes(error.status)) untilReady(() => {}).then(() => say("The service is back: decide again."));
     return false;
-  } finally {
-    state.saving = false;
   }
 }
 
