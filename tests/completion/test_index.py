@@ -32,8 +32,7 @@ def queries(vectors):
 @pytest.fixture(params=list(INDEXES))
 def folder_and_index(request, tmp_path, vectors, queries):
     """An index made of a file, as `prepare` makes it."""
-    if request.param == "faiss":
-        pytest.importorskip("faiss")
+    pytest.importorskip({"exact": "numpy", "faiss": "faiss", "milvus": "milvus_lite"}[request.param])
     np.save(tmp_path / "encoded.part.npy", vectors)
     kind = INDEXES[request.param]
     return tmp_path, kind.build(tmp_path, tmp_path / "encoded.part.npy", lambda: queries, CPU)

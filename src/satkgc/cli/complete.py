@@ -196,8 +196,20 @@ def evidence(
 def prepare(
     run: RunArgument,
     index: Annotated[
-        str, typer.Option(help="How vectors are searched: exact, or faiss for millions of entities.")
+        str,
+        typer.Option(
+            help="How vectors are searched: exact, faiss for millions of entities, or milvus, a vector database."
+        ),
     ] = "exact",
+    uri: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="With --index milvus: the server that keeps the vectors; its token is read from the environment "
+            "variable MILVUS_TOKEN. (default: a database inside the run folder)",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was measured as JSON.")] = False,
     device: DeviceOption = "auto",
 ) -> None:
@@ -211,11 +223,13 @@ def prepare(
       satkgc prepare runs/demo
 
       satkgc prepare runs/wikidata5m --index faiss --device cuda
+
+      satkgc prepare runs/wikidata5m --index milvus --uri http://localhost:19530
     """
     from satkgc.completion import Completer
 
     note_unfinished(run)
-    facts = Completer.prepare(run, device, index)
+    facts = Completer.prepare(run, device, index, uri)
     if as_json:
         print(json.dumps(facts, indent=1))
     else:

@@ -91,10 +91,12 @@ class Completer:
         return cls(prepare(opened.folder, model, on_progress=on_progress), opened.folder)
 
     @classmethod
-    def prepare(cls, run: str | os.PathLike[str], device: str = "auto", index: str = "exact") -> dict[str, Any]:
-        """Make entity vectors, index and calibration anew; returns what was measured."""
+    def prepare(
+        cls, run: str | os.PathLike[str], device: str = "auto", index: str = "exact", uri: str | None = None
+    ) -> dict[str, Any]:
+        """Make entity vectors, index and calibration anew; returns what was measured. `uri` is a vector database's."""
         opened = RunFolder.load(run)
-        engine = prepare(opened.folder, opened.model(device), index)
+        engine = prepare(opened.folder, opened.model(device), index, uri=uri)
         facts: dict[str, Any] = {"entities": len(engine.retriever)}
         if isinstance(engine.retriever, IndexRetriever):
             facts |= {"dim": engine.retriever.model.dim, "index": index, **engine.retriever.index.facts}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from satkgc.arrays import Float32
 from satkgc.completion.calibration import Calibration, calibrate, draw_reliability, report_reliability, sample_queries
 from satkgc.completion.candidates import WHOLE, CandidateRetriever
 from satkgc.completion.engine import Engine
-from satkgc.completion.index import Index, find_index
+from satkgc.completion.index import Index, build_index, check_index, find_index
 from satkgc.completion.info import CandidateRecall
 from satkgc.completion.names import Names
 from satkgc.completion.recall import load_recall, measure_recall, save_recall
@@ -44,25 +45,34 @@ WORK = ".index.partial"  # beside the index, and in its place once it is whole
 OnProgress = Callable[[str], None]  # gets a line on how far it is
 
 
-def prepare(run: Path, model: Model, index: str = "exact", on_progress: OnProgress = lambda line: None) -> Engine:
-    """Encode all entities, index them and their names, calibrate; everything is written into the run folder.
+def prepare(
+    run: Path,
+    model: Model,
+    index: str = "exact",
+    on_progress: OnProgress = lambda line: None,
+    uri: str | None = None,
+) -> Engine:
+    """Encode all entities, index them and their names, calibrate; everything is written into the run folder, but the
+    vectors to a server where `uri` has its address.
 
     An index that is there stays until the new one is whole. One that was stopped goes on where it was. A model without
     vectors has no index: "exact" is what it does anyhow.
     """
-    find_index(index)
+    check_index(index, uri)
     if index != "exact" and not isinstance(model, VectorModel):
         what = f"{type(model).__name__} has no vectors to put into the index {index!r}"
         raise SatkgcError(what, remedy="leave --index out: all entities are scored")
     with _writing(run, on_progress):
-        return _prepare(run, model, index, on_progress)
+        return _prepare(run, model, index, on_progress, uri)
 
 
-def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> Engine:
+def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress, uri: str | None) -> Engine:
     kg, folder = model.kg, run / WORK
     folder.mkdir(exist_ok=True)
     for path in folder.iterdir():
-        if not path.name.endswith(PARTS):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif not path.name.endswith(PARTS):
             path.unlink()
     origin = {"format": FORMAT, **_origin(run, model, FORMAT)}
     for text_model, name in _text_models(model):
@@ -70,7 +80,7 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress) -> En
     listed = CandidateRetriever(model) if isinstance(model, FusedModel) and kg.num_entities > WHOLE else None
     retriever = listed or make_retriever(model, None)
     if isinstance(model, VectorModel):
-        retriever = _build(folder, model, index, origin, on_progress)
+        retriever = _build(folder, model, index, origin, on_progress, uri)
     search = EntitySearch.build(kg.entities, kg.fact_adjacency.degree)
     search.save(folder)
     engine = Engine(Names(kg, search), retriever, logic=_kept_logic(run, model))
@@ -217,7 +227,9 @@ def model_checksum(folder: Path, pattern: str = "**/*.safetensors") -> str:
     return total({path.relative_to(folder).as_posix(): sha256(path) for path in paths})
 
 
-def _build(folder: Path, model: VectorModel, index: str, origin: dict[str, Any], on_progress: OnProgress) -> Retriever:
+def _build(
+    folder: Path, model: VectorModel, index: str, origin: dict[str, Any], on_progress: OnProgress, uri: str | None
+) -> Retriever:
     """Encode all entities into a file, a chunk at a time, and make the index of it.
 
     Millions of entities need no more memory than a few, and what a process that was stopped has written is not encoded
@@ -239,7 +251,7 @@ def _build(folder: Path, model: VectorModel, index: str, origin: dict[str, Any],
         queries = np.array(sample_queries(kg, kg.train, SAMPLE), np.int32).reshape(-1, 2)
         return model.encode_questions(Questions(queries[:, 0], queries[:, 1]))
 
-    built = find_index(index).build(folder, rows.file, sample, model.device)
+    built = build_index(index, folder, rows.file, sample, model.device, uri)
     rows.remove()
     return make_retriever(model, built)
 

@@ -11,6 +11,7 @@ import torch
 from satkgc.arrays import Float32, Int32
 from satkgc.completion.index.exact import ExactIndex, TopK
 from satkgc.completion.index.faiss import FaissIndex
+from satkgc.completion.index.milvus import MilvusIndex, check_server
 from satkgc.errors import SatkgcError
 
 
@@ -67,7 +68,7 @@ class Index(Protocol):
     def __len__(self) -> int: ...
 
 
-INDEXES: dict[str, type[Index]] = {"exact": ExactIndex, "faiss": FaissIndex}
+INDEXES: dict[str, type[Index]] = {"exact": ExactIndex, "faiss": FaissIndex, "milvus": MilvusIndex}
 """Every kind of index, by the name that `satkgc prepare --index` takes."""
 
 
@@ -78,4 +79,32 @@ def find_index(name: str) -> type[Index]:
     return INDEXES[name]
 
 
-__all__ = ["INDEXES", "ExactIndex", "FaissIndex", "Index", "TopK", "find_index"]
+def check_index(name: str, uri: str | None = None) -> None:
+    """Refuse, before anything is encoded, an index that there is not, or that cannot be where it is asked for."""
+    if issubclass(find_index(name), MilvusIndex):
+        check_server(uri)
+    elif uri is not None:
+        raise SatkgcError(f"the index {name!r} is no server's", remedy="--uri goes with --index milvus")
+
+
+def build_index(
+    name: str, folder: Path, vectors: Path, sample: Callable[[], Float32], device: torch.device, uri: str | None = None
+) -> Index:
+    """As `Index.build`; with `uri`, on a server."""
+    kind = find_index(name)
+    if issubclass(kind, MilvusIndex):
+        return kind.build(folder, vectors, sample, device, uri)
+    return kind.build(folder, vectors, sample, device)
+
+
+__all__ = [
+    "INDEXES",
+    "ExactIndex",
+    "FaissIndex",
+    "Index",
+    "MilvusIndex",
+    "TopK",
+    "build_index",
+    "check_index",
+    "find_index",
+]

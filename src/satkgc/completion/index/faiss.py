@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from satkgc.arrays import Float32, Int32
+from satkgc.arrays import Float32, Int32, Int64
+from satkgc.completion.index.approximate import RECALL, fewest_probes, search_without, share_of
 from satkgc.completion.index.exact import CPU, ExactIndex
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
 
 FEW = 100_000  # so many allowed entities are searched exactly: the lists would hold too few of them
-SPARE = 256  # excluded entities up to which it is cheaper to fetch more and drop them
-RECALL = 0.97  # a little over 0.95, since it is tuned on a sample
 ROWS = 1 << 16  # added to the lists at once
 
 
@@ -105,32 +104,19 @@ class FaissIndex:
         """See `Index.search`; it may miss some of the nearest, as often as `recall` says."""
         if allow is not None and len(allow) <= FEW:
             return self.exact.search(queries, k, allow, exclude)
-        scores = np.full((len(queries), k), -np.inf, np.float32)
-        ids = np.full((len(queries), k), -1, np.int32)
-        sizes = np.array([len(one) for one in exclude] if exclude else [0] * len(queries), np.int64)
-        usual = np.flatnonzero(sizes <= SPARE)
-        spare = int(sizes[usual].max(initial=0))
-        for rows, extra in [(usual, spare), *((np.array([q]), 0) for q in np.flatnonzero(sizes > SPARE))]:
-            if not len(rows):
-                continue
-            drop = [exclude[q] for q in rows] if exclude else None
-            near, places = self._probe(queries[rows], k + extra, allow, None if extra or not drop else drop)
-            if extra and drop:
-                for i, out in enumerate(drop):
-                    keep = ~np.isin(places[i], out)
-                    size = min(k, int(keep.sum()))
-                    scores[rows[i], :size], ids[rows[i], :size] = near[i, keep][:size], places[i, keep][:size]
-            else:
-                scores[rows], ids[rows] = near, places
-        return scores, ids
+
+        def probe(rows: Int64, k: int, out: Int32 | None) -> tuple[Float32, Int32]:
+            return self._probe(queries[rows], k, allow, out)
+
+        return search_without(probe, len(queries), k, exclude)
 
     def _probe(
-        self, queries: Float32, k: int, allow: Int32 | None, exclude: Sequence[Int32] | None
+        self, queries: Float32, k: int, allow: Int32 | None, exclude: Int32 | None
     ) -> tuple[Float32, Int32]:
         faiss = _faiss()
         selector = None
-        if exclude is not None and len(exclude[0]):  # one query, many exclusions
-            selector = faiss.IDSelectorNot(faiss.IDSelectorBatch(exclude[0].astype(np.int64)))
+        if exclude is not None:
+            selector = faiss.IDSelectorNot(faiss.IDSelectorBatch(exclude.astype(np.int64)))
         if allow is not None:
             bits = np.zeros(int(allow.max(initial=0)) + 1, bool)
             bits[allow] = True
@@ -142,24 +128,15 @@ class FaissIndex:
         return np.where(ids < 0, -np.inf, scores).astype(np.float32), ids.astype(np.int32)
 
     def _tune(self, queries: Float32, recall: float) -> None:
-        """The fewest probes that give this recall@10 on the queries, by bisection."""
+        """The fewest probes that give this recall@10 on the queries."""
         _, truth = self.exact.search(queries, 10)
-        low, high = 0, 1
-        while (best := self._recall(queries, truth, high)) < recall and high < self.lists.nlist:
-            low, high = high, min(2 * high, self.lists.nlist)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if (finer := self._recall(queries, truth, middle)) >= recall:
-                high, best = middle, finer
-            else:
-                low = middle
-        self.lists.nprobe, self.recall = high, best
+        tuned = fewest_probes(lambda probes: self._recall(queries, truth, probes), recall, self.lists.nlist)
+        self.lists.nprobe, self.recall = tuned
 
     def _recall(self, queries: Float32, truth: Int32, probes: int) -> float:
         self.lists.nprobe = probes
         _, near = self._probe(queries, truth.shape[1], None, None)
-        hits = sum(len(np.intersect1d(a[a >= 0], b)) for a, b in zip(truth, near, strict=True))
-        return hits / int((truth >= 0).sum())
+        return share_of(truth, near)
 
 
 def _ranges(count: int) -> Iterator[Int32]:
