@@ -1,7 +1,7 @@
 """Exact search against faiss on a million vectors, and Milvus Lite: recall, time for a query, time to build.
 
     OMP_NUM_THREADS=2 python bench/index.py --json
-    OMP_NUM_THREADS=2 python bench/index.py --json --milvus      # embedded Milvus instead of faiss; processor time as well
+    OMP_NUM_THREADS=2 python bench/index.py --json --milvus    # embedded Milvus, with processor time
     python bench/index.py --device cuda        # exact search on vectors that are resident on the GPU; faiss on the CPU
 
 The vectors are made, not real, but made like those of a text encoder: entities crowd around topics of very different

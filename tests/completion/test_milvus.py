@@ -99,7 +99,7 @@ def test_what_cannot_be_is_refused_before_anything_is_encoded(monkeypatch, capfd
     assert SECRET not in str(error.value) + "".join(capfd.readouterr())
     with pytest.raises(SatkgcError, match="a password in the address would be kept in the run; set the environment"):
         check_index("milvus", f"http://{SECRET}@localhost:19530")
-    with pytest.raises(SatkgcError, match="no address of a Milvus server: 'vectors.db'"):
+    with pytest.raises(SatkgcError, match=r"no address of a Milvus server: 'vectors\.db'"):
         check_index("milvus", "vectors.db")
     with pytest.raises(SatkgcError, match="the index 'exact' is no server's; --uri goes with --index milvus"):
         check_index("exact", "http://localhost:19530")

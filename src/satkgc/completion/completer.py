@@ -54,10 +54,10 @@ from satkgc.completion.prepare import (
     load_model,
     open_prepared,
     prepare,
+    prepare_facts,
 )
 from satkgc.completion.proposals import propose
 from satkgc.completion.quality import model_info, quality
-from satkgc.completion.relations import COMPETITORS
 from satkgc.completion.retriever import FusedRetriever, IndexRetriever
 from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
@@ -96,22 +96,7 @@ class Completer:
     ) -> dict[str, Any]:
         """Make entity vectors, index and calibration anew; returns what was measured. `uri` is a vector database's."""
         opened = RunFolder.load(run)
-        engine = prepare(opened.folder, opened.model(device), index, uri=uri)
-        facts: dict[str, Any] = {"entities": len(engine.retriever)}
-        if isinstance(engine.retriever, IndexRetriever):
-            facts |= {"dim": engine.retriever.model.dim, "index": index, **engine.retriever.index.facts}
-        if (recall := candidate_recall(opened.folder)) is not None:
-            facts |= {"candidates of a question": recall.candidates, "right answers among them": recall.right}
-            facts |= {"first answers of whole scores among them": recall.first, "first ten": recall.first_ten}
-            facts |= {"same first answer": recall.same_first}
-        entities, relations = engine.calibration.entities, engine.calibration.relations
-        if entities is not None:
-            facts |= {"calibration questions": entities.questions}
-            facts |= {"calibration error": entities.ece, "of first answers": entities.ece_first}
-        if relations.questions:
-            facts["relation questions"] = relations.questions
-            facts[f"right relation first of {min(COMPETITORS, engine.kg.num_relations)}"] = relations.first
-        return facts
+        return prepare_facts(prepare(opened.folder, opened.model(device), index, uri=uri), opened.folder, index)
 
     @property
     def kg(self) -> KnowledgeGraph:

@@ -22,7 +22,8 @@ from satkgc.completion.index import Index, build_index, check_index, find_index
 from satkgc.completion.info import CandidateRecall
 from satkgc.completion.names import Names
 from satkgc.completion.recall import load_recall, measure_recall, save_recall
-from satkgc.completion.retriever import Retriever, make_retriever
+from satkgc.completion.relations import COMPETITORS
+from satkgc.completion.retriever import IndexRetriever, Retriever, make_retriever
 from satkgc.completion.rows import PARTS, Rows
 from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
@@ -211,6 +212,25 @@ def open_prepared(run: Path, model: Model) -> Engine:
         retriever = CandidateRetriever(model, recall.listed, recall.near)
     parts = retriever, Calibration.load(calibration, relations)
     return Engine(Names(kg, search), *parts, logic=_kept_logic(run, model))
+
+
+def prepare_facts(engine: Engine, run: Path, index: str) -> dict[str, Any]:
+    """What was measured when a run was prepared."""
+    facts: dict[str, Any] = {"entities": len(engine.retriever)}
+    if isinstance(engine.retriever, IndexRetriever):
+        facts |= {"dim": engine.retriever.model.dim, "index": index, **engine.retriever.index.facts}
+    if (recall := candidate_recall(run)) is not None:
+        facts |= {"candidates of a question": recall.candidates, "right answers among them": recall.right}
+        facts |= {"first answers of whole scores among them": recall.first, "first ten": recall.first_ten}
+        facts |= {"same first answer": recall.same_first}
+    entities, relations = engine.calibration.entities, engine.calibration.relations
+    if entities is not None:
+        facts |= {"calibration questions": entities.questions}
+        facts |= {"calibration error": entities.ece, "of first answers": entities.ece_first}
+    if relations.questions:
+        facts["relation questions"] = relations.questions
+        facts[f"right relation first of {min(COMPETITORS, engine.kg.num_relations)}"] = relations.first
+    return facts
 
 
 def candidate_recall(run: Path) -> CandidateRecall | None:

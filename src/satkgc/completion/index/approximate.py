@@ -43,10 +43,10 @@ def search_without(probe: Probe, count: int, k: int, exclude: Sequence[Int32] | 
     usual = np.flatnonzero(sizes <= SPARE)
     if len(usual):
         near, places = probe(usual, k + int(sizes[usual].max()), None)
-        for i, row in enumerate(usual):
+        for i, row in enumerate(usual.tolist()):
             keep = ~np.isin(places[i], exclude[row])
             size = min(k, int(keep.sum()))
             scores[row, :size], ids[row, :size] = near[i, keep][:size], places[i, keep][:size]
-    for row in np.flatnonzero(sizes > SPARE):
+    for row in np.flatnonzero(sizes > SPARE).tolist():
         scores[row], ids[row] = (part[0] for part in probe(np.array([row]), k, exclude[row]))
     return scores, ids

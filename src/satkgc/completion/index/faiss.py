@@ -110,9 +110,7 @@ class FaissIndex:
 
         return search_without(probe, len(queries), k, exclude)
 
-    def _probe(
-        self, queries: Float32, k: int, allow: Int32 | None, exclude: Int32 | None
-    ) -> tuple[Float32, Int32]:
+    def _probe(self, queries: Float32, k: int, allow: Int32 | None, exclude: Int32 | None) -> tuple[Float32, Int32]:
         faiss = _faiss()
         selector = None
         if exclude is not None:
