@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
+from satkgc.evaluation import evaluate
 from satkgc.models import INTERACTIONS, MODELS, EmbeddingConfig, EmbeddingModel, Model, StepContext
 from satkgc.processes import Processes
 from satkgc.sampling import Needs, SamplingConfig, make_sampler
@@ -110,8 +111,8 @@ def gradients_of(model):
     return gradients
 
 
-# What two processes must compute as one does: a step of each kind without dropout, and one of the text model with it,
-# which is drawn by chunk and so the same however many processes share the chunks.
+# What several processes must compute as one does: a step of each kind without dropout, and one of the text model with
+# it, which is drawn by chunk and so the same however many processes share the chunks.
 STEPS = [*KINDS, CHUNKED := "text, in chunks"]
 
 
@@ -128,6 +129,16 @@ def step_of(name, backbone, processes):
     return {"loss": metrics["loss"], **gradients_of(model)}
 
 
+def ranks_of(name, backbone, processes):
+    """The filtered counts of a model's evaluation, in both directions."""
+    report = evaluate(make(name, backbone), KG, "valid", processes=processes)
+    return {
+        f"{direction}.{part}": torch.from_numpy(getattr(ranks, part).copy())
+        for direction, ranks in report.ranks.items()
+        for part in ("greater", "equal", "candidates")
+    }
+
+
 def one_process(rank, world, address, backbone, folder):
     """What each of several processes does: the same batches, shared steps, its own view of the results."""
     torch.set_num_threads(1)
@@ -135,6 +146,8 @@ def one_process(rank, world, address, backbone, folder):
     processes = Processes(rank, world)
     for name in STEPS:
         save_file(step_of(name, backbone, processes), f"{folder}/{name}-{rank}.safetensors")
+    for name in KINDS:
+        save_file(ranks_of(name, backbone, processes), f"{folder}/{name}-{rank}-ranks.safetensors")
     assert processes.any(rank == 1)
     assert not processes.any(False)
     torch.distributed.destroy_process_group()

@@ -6,6 +6,7 @@ import datetime
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 import torch.distributed as dist
@@ -49,7 +50,7 @@ class Processes:
         if chosen.type == "cuda":
             torch.cuda.set_device(chosen)
         if world > 1 and not dist.is_initialized():
-            # Others wait while the first validates, which takes long on a large graph.
+            # Others wait while the first fits a mixture or writes, which takes long on a large graph.
             wait = datetime.timedelta(hours=6)
             dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=wait)
         return cls(dist.get_rank() if world > 1 else 0, world, chosen)
@@ -58,6 +59,21 @@ class Processes:
     def first(self) -> bool:
         """Whether this is the one that writes files and speaks."""
         return self.rank == 0
+
+    def share(self, size: int) -> slice:
+        """The rows that are this rank's, of so many; the ranks' shares lie one after the other."""
+        return slice(size * self.rank // self.world, size * (self.rank + 1) // self.world)
+
+    def gather_shares(self, mine: Tensor, size: int) -> Tensor:
+        """All `size` rows, of which every rank gives its share.  # (rows, D) → (size, D)"""
+        cuts = [size * rank // self.world for rank in range(self.world + 1)]
+        return self.gather(mine, [stop - start for start, stop in pairwise(cuts)])
+
+    def sum(self, mine: Tensor) -> Tensor:
+        """The sum over ranks, of tensors of one shape; it takes the tensor's place."""
+        if self.world > 1:
+            dist.all_reduce(mine)
+        return mine
 
     def gather(self, mine: Tensor, sizes: Sequence[int]) -> Tensor:
         """The rows of all ranks, rank after rank; `sizes` are their numbers of rows.  # (rows, D) → (Σ sizes, D)"""

@@ -167,20 +167,29 @@ def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
     assert_same_run(out, whole)
 
 
-def test_two_processes_train_as_one(worker, job, tmp_path):
+def test_two_processes_train_as_one_and_one_goes_on_for_two(worker, job, tmp_path):
     exact = job["overrides"] | {"model.encoder.dropout": 0.0, "training.steps": 8, "model.encoder.chunk_tokens": 128}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    logs = []
-    for name, several in (("one", {}), ("two", {"world": 2, "port": port})):
-        child = Child(worker, job | {"overrides": exact} | several, tmp_path / name)
+    logs, two = [], {"world": 2, "port": port}
+    stop = {"overrides": exact | {"training.max_minutes": 1e-9}}
+    assert Child(worker, job | stop | two, tmp_path / "two, then one").end() == 3, Path(job["output"]).read_text()
+    for name, several in (("one", {}), ("two", two), ("two, then one", {})):
+        go_on = {"overrides": exact | {"training.max_minutes": None}}
+        child = Child(worker, job | go_on | several, tmp_path / name)
         assert child.end() == 0, Path(job["output"]).read_text()
-        logs.append([record for record in read_log(tmp_path / name / "log.jsonl") if "loss" in record])
-    assert len(logs[0]) == 8
-    for left, right in zip(*logs, strict=True):
-        for key in ("loss", "gradient_norm"):
-            assert left[key] == pytest.approx(right[key], rel=1e-3)
-        assert left["metrics"] == pytest.approx(right["metrics"], rel=1e-3)
-        assert set(left["metrics"]) >= {"temperature", "beta"}
-    assert json.loads((tmp_path / "two" / "metrics.json").read_text())["ranks"] == 2
+        logs.append(read_log(tmp_path / name / "log.jsonl"))
+    assert [len([record for record in log if "loss" in record]) for log in logs] == [8, 8, 8]
+    for alone, *others in zip(*logs, strict=True):
+        for other in others:
+            if "validation" in alone:  # taken by both processes together
+                assert other["validation"]["both"]["mrr"] == pytest.approx(alone["validation"]["both"]["mrr"], rel=1e-2)
+                continue
+            for key in ("loss", "gradient_norm"):
+                assert other[key] == pytest.approx(alone[key], rel=1e-3)
+            assert other["metrics"] == pytest.approx(alone["metrics"], rel=1e-3)
+            assert set(other["metrics"]) >= {"temperature", "beta"}
+    valid = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two")]
+    assert [one["ranks"] for one in valid] == [1, 2]
+    assert valid[1]["valid"]["both"]["mrr"] == pytest.approx(valid[0]["valid"]["both"]["mrr"], rel=1e-2)

@@ -175,6 +175,7 @@ def reproduce(
     say: Callable[[str], None] = print,
 ) -> Result | None:
     """Train, evaluate on test, write the result; None if the run stopped before its end and can be resumed."""
+    from satkgc.processes import Processes
     from satkgc.training import train_or_stop
 
     how = {"training.max_minutes": max_minutes, "training.device": device}
@@ -184,9 +185,10 @@ def reproduce(
     if stopped is not None:
         return None
     report = run.evaluate("test", device=device, progress=True)
-    report.save_ranks(run.folder / "ranks-test.parquet")
     result = make_result(row, run, report)
-    say(f"wrote {save_result(result, results)}")
+    if Processes.join(device).first:
+        report.save_ranks(run.folder / "ranks-test.parquet")
+        say(f"wrote {save_result(result, results)}")
     return result
 
 

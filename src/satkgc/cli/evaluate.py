@@ -48,11 +48,13 @@ def evaluate(
       satkgc evaluate runs/demo
       satkgc evaluate runs/fb15k-237n --candidates 1000 --json
       satkgc evaluate runs/demo --split valid --rerank 2:0.05 --ranks ranks.parquet
+      torchrun --nproc-per-node 4 -m satkgc evaluate runs/wn18rr
     """
     import json as json_module
 
     from rich.console import Console
 
+    from satkgc.processes import Processes
     from satkgc.training import RunFolder
 
     if split not in ("test", "valid"):
@@ -64,6 +66,8 @@ def evaluate(
     changes = {**_candidates(candidates), **_rerank(rerank), "ties": ties, "memory_mib": memory_mib}
     config = folder.config.evaluation.replace(**{n: value for n, value in changes.items() if value is not None})
     report = folder.evaluate(split, config, device=device, progress=True)
+    if not Processes.join(device).first:
+        return
     if ranks is not None:
         report.save_ranks(ranks)
     if json:

@@ -24,6 +24,7 @@ from satkgc.evaluation.ranking import Ranks, rank_queries, rank_scores, ranking_
 from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
 from satkgc.kg import KnowledgeGraph
+from satkgc.processes import Processes
 from satkgc.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -64,22 +65,29 @@ def evaluate(
     *,
     rows: Int64 | None = None,
     progress: bool = False,
+    processes: Processes | None = None,
 ) -> Report:
     """Filtered ranks of a split's triples, or of some of its rows, in both directions.
 
     A `VectorModel` is ranked by the exact cosines of its vectors (the paper's inference, appendix A). Entity vectors
     beyond `config.memory_mib` are kept in a temporary file, so that memory does not grow with the graph. Anything else
     that has `score(questions)`, and `ScoreFunctions`, is ranked by its scores, a few questions at a time.
+
+    Several `processes` share the work, and all of them get the whole report.
     """
     config = config or EvaluationConfig()
     triples = split_triples(kg, split, rows)
     candidates = candidate_entities(kg, split, config.candidates)
     tasks = {direction: RankingTask.of(kg, triples, direction, candidates) for direction in DIRECTIONS}
+    processes = processes or Processes()
+    progress = progress and processes.first
+    if processes.world > len(candidates):  # too few to share: each ranks all of them
+        processes = Processes(device=processes.device)
     with _eval_mode(model):
         if _has_vectors(model):
-            ranks, seconds = _rank_by_vectors(model, kg, tasks, candidates, config, progress)
+            ranks, seconds = _rank_by_vectors(model, kg, tasks, candidates, config, progress, processes)
         else:
-            ranks, seconds = _rank_by_scores(model, kg, tasks, candidates, config, progress)
+            ranks, seconds = _rank_by_scores(model, kg, tasks, candidates, config, progress, processes)
     report = Report(kg, split, triples, config.replace(sampled=0), len(candidates), ranks, seconds)
     return report.sampled(config.sampled) if config.sampled else report
 
@@ -113,14 +121,16 @@ def _rank_by_vectors(
     candidates: Int32,
     config: EvaluationConfig,
     progress: bool,
+    processes: Processes,
 ) -> tuple[dict[str, Ranks], dict[str, float]]:
     ranks: dict[str, Ranks] = {}
     ranking = 0.0
     begin = time.perf_counter()
     with ExitStack() as stack:
-        vectors = _encode_candidates(model, candidates, config, stack, progress)
+        own = candidates[processes.share(len(candidates))]
+        vectors = _encode_candidates(model, own, config, stack, progress)
         for direction, task in tasks.items():
-            queries = _encode_questions(model, task, progress)
+            queries = _encode_questions(model, task, progress, processes)
             start = time.perf_counter()
             bonus = None
             if config.rerank_hops:
@@ -135,6 +145,8 @@ def _rank_by_vectors(
                 device=model.device,
                 memory_mib=_tile_mib(config),
                 progress=progress,
+                processes=processes,
+                num_entities=len(candidates),
             )
             ranking += time.perf_counter() - start
     return ranks, {"encoding": time.perf_counter() - begin - ranking, "ranking": ranking}
@@ -161,14 +173,21 @@ def _encode_candidates(
     return np.memmap(file, np.float32, "r", shape=(len(candidates), first.shape[1]))
 
 
-def _encode_questions(model: VectorModel, task: RankingTask, progress: bool = False) -> Float32:
-    """One vector per triple; a question that several triples answer is encoded once."""
+def _encode_questions(
+    model: VectorModel, task: RankingTask, progress: bool = False, processes: Processes | None = None
+) -> Float32:
+    """One vector per triple; a question that several triples answer is encoded once, by one of the processes."""
     from satkgc.models import Questions
 
     pairs = np.stack([task.entities, task.relations], 1)
     distinct, place = np.unique(pairs, axis=0, return_inverse=True)
     entities, relations = (np.ascontiguousarray(distinct[:, column]) for column in (0, 1))
-    return model.encode_questions(Questions(entities, relations), progress=progress)[place]
+    questions = Questions(entities, relations)
+    if processes is None or not 1 < processes.world <= len(questions):
+        return model.encode_questions(questions, progress=progress)[place]
+    own = model.encode_questions(questions.select(processes.share(len(questions))), progress=progress)
+    vectors = processes.gather_shares(torch.from_numpy(own).to(processes.device), len(questions))
+    return vectors.cpu().numpy()[place]
 
 
 def _rank_by_scores(
@@ -178,6 +197,7 @@ def _rank_by_scores(
     candidates: Int32,
     config: EvaluationConfig,
     progress: bool,
+    processes: Processes,
 ) -> tuple[dict[str, Ranks], dict[str, float]]:
     if config.rerank_hops:
         problem = "re-ranking adds to a cosine, and scores may have any scale"
@@ -185,30 +205,38 @@ def _rank_by_scores(
     block = max(1, min(_QUESTIONS, config.memory_mib * 2**20 // (_BYTES * kg.num_entities)))
     begin = time.perf_counter()
     with progress_bar(progress) as bar:
-        bar_task = bar.add_task("ranking", total=sum(map(len, tasks.values())))
+        bar_task = bar.add_task("ranking", total=sum(map(len, tasks.values())) / processes.world)
 
         def blocks(task: RankingTask) -> Iterator[tuple[Int64, Tensor]]:
-            for rows, scores in _score_blocks(model, kg, task, block):
+            for rows, scores in _score_blocks(model, kg, task, block, processes):
                 if len(candidates) < kg.num_entities:
                     scores = scores[:, torch.from_numpy(candidates.astype(np.int64)).to(scores.device)]
                 yield rows, scores
                 bar.advance(bar_task, len(rows))
 
         ranks = {
-            direction: rank_scores(blocks(task), task.answers, task.known, len(candidates))
+            direction: rank_scores(blocks(task), task.answers, task.known, len(candidates), processes)
             for direction, task in tasks.items()
         }
     return ranks, {"ranking": time.perf_counter() - begin}
 
 
 def _score_blocks(
-    model: Scorer | ScoreFunctions, kg: KnowledgeGraph, task: RankingTask, block: int
+    model: Scorer | ScoreFunctions,
+    kg: KnowledgeGraph,
+    task: RankingTask,
+    block: int,
+    processes: Processes | None = None,
 ) -> Iterator[tuple[Int64, Tensor]]:
-    """A model's own scores of all entities, checked; a question that several triples ask is scored once.  # (q, E)"""
+    """A model's own scores of all entities, checked; a question that several triples ask is scored once.  # (q, E)
+
+    Each of several processes scores every so many-th block.
+    """
+    processes = processes or Processes()
     distinct, place = np.unique(np.stack([task.entities, task.relations], 1), axis=0, return_inverse=True)
     order = np.argsort(place, kind="stable")  # rows by their question
     first = np.searchsorted(place[order], np.arange(len(distinct) + 1))
-    for start in range(0, len(distinct), block):
+    for start in range(block * processes.rank, len(distinct), block * processes.world):
         entities, relations = np.ascontiguousarray(distinct[start : start + block].T)
         with torch.no_grad():
             name, scores = _ask(model, kg, entities, relations)

@@ -21,6 +21,7 @@ from torch import Tensor
 from satkgc.arrays import Bool, Float32, Float64, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.questions import Slices
+from satkgc.processes import Processes
 from satkgc.progress import progress_bar
 
 UNIT = 2.0**26
@@ -82,17 +83,30 @@ def rank_queries(
     device: torch.device | str = "cpu",
     memory_mib: int = 64,
     progress: bool = False,
+    processes: Processes | None = None,
+    num_entities: int | None = None,
 ) -> Ranks:
     """Rank answers[i] by cosine among all entities but the other known answers of query i.
 
     queries (Q, d) and entities (E, d) are L2-normalised float32, the entities in memory, on a device or memory-mapped.
     A tile of scores and the vectors it needs take at most about `memory_mib`. The ranks do not depend on it.
+
+    With several `processes` each has all queries and its share of `num_entities` entities. Counts of rivals add up over
+    the shares, so the ranks are those of one process that has all of them.
     """
+    processes = processes or Processes()
+    total = len(entities) if num_entities is None else num_entities
+    share = processes.share(total)
     if not len(queries) == len(answers) == len(known):
         raise SatkgcError(f"{len(queries)} queries, {len(answers)} answers and {len(known)} filters do not match")
     device = ranking_device(device)
     added = 0.0 if bonus is None else round(bonus.weight * UNIT) * UNIT  # on the same exact grid as the scores
-    target = _answer_scores(queries, entities, answers, device)  # (Q,)
+    own = np.flatnonzero((answers >= share.start) & (answers < share.stop))
+    target = torch.zeros(len(queries), dtype=torch.float64, device=device)
+    target[torch.from_numpy(own).to(device)] = _answer_scores(
+        queries[own], entities, answers[own] - share.start, device
+    )
+    target = processes.sum(target)  # (Q,) a score and zeros: exact
     if bonus is not None:
         target += added * torch.from_numpy(bonus.members.contain(answers)).to(target)
     counts = torch.zeros(2, len(queries), dtype=torch.int64, device=device)
@@ -101,8 +115,9 @@ def rank_queries(
     with progress_bar(progress) as bar:
         task = bar.add_task("ranking", total=len(entities))
         for first in range(0, len(entities), width):
-            columns = slice(first, min(first + width, len(entities)))
-            block = to_grid(read_rows(entities, columns.start, columns.stop), device)  # (e, d)
+            last = min(first + width, len(entities))
+            columns = slice(share.start + first, share.start + last)
+            block = to_grid(read_rows(entities, first, last), device)  # (e, d)
             for start in range(0, len(queries), _ROWS):
                 rows = slice(start, min(start + _ROWS, len(queries)))
                 scores = to_grid(queries[rows], device) @ block.T  # (q, e)
@@ -111,21 +126,28 @@ def rank_queries(
                 masks = find_rivals(scores, answers, known, rows, columns, target[rows])
                 for count, rivals in zip(counts, masks, strict=True):
                     count[rows] += rivals.sum(1, dtype=torch.int32)
-            bar.advance(task, columns.stop - columns.start)
-    return _ranks(counts.cpu().numpy(), answers, known, len(entities))
+            bar.advance(task, last - first)
+    return _ranks(processes.sum(counts).cpu().numpy(), answers, known, total)
 
 
 def rank_scores(
-    blocks: Iterable[tuple[slice | Int64, Tensor]], answers: Int32, known: Slices, num_candidates: int
+    blocks: Iterable[tuple[slice | Int64, Tensor]],
+    answers: Int32,
+    known: Slices,
+    num_candidates: int,
+    processes: Processes | None = None,
 ) -> Ranks:
     """Rank answers[i] by scores of any scale among all candidates but the other known answers of question i.
 
-    The blocks are the scores of a few questions after another, each with their rows.  # (q, candidates)
+    The blocks are the scores of a few questions after another, each with their rows; each of several `processes` has
+    blocks of its own.  # (q, candidates)
     """
+    processes = processes or Processes()
     counts = np.zeros((2, len(answers)), np.int64)
     for rows, scores in blocks:
         masks = find_rivals(scores, answers, known, rows)
         counts[:, rows] = torch.stack([rivals.sum(1) for rivals in masks]).cpu().numpy()
+    counts = processes.sum(torch.from_numpy(counts).to(processes.device)).cpu().numpy()
     return _ranks(counts, answers, known, num_candidates)
 
 

@@ -16,8 +16,9 @@ from satkgc.training.run_folder import RunFolder
 
 
 def keep_model(run: RunFolder, parts: Parts) -> None:
-    """Write the best weights so far, or the last ones, to the run's model folder; they stay in the model."""
+    """Write the best weights so far, or the last ones, to the run's model folder; they stay in every rank's model."""
     state, weights = parts.state, None
+    parts.context.processes.any(False)  # the others wait for the first to have written them
     if state.best_name is not None:
         try:
             tensors, _, _ = parts.checkpoints.read(parts.checkpoints.folder / state.best_name)
@@ -27,6 +28,8 @@ def keep_model(run: RunFolder, parts: Parts) -> None:
             state.best = None
     if weights is not None:
         state.load_weights(weights)
+    if not parts.context.processes.first:
+        return
     with atomic_folder(run.folder / "model") as part:
         state.model.save(part)
         write_manifest(part)
@@ -45,8 +48,12 @@ def finish(run: RunFolder, parts: Parts) -> None:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "ranks": processes.world,
     }
+    report = None
     if parts.validation is not None:
         report = parts.validation.of_all(again=metrics["kept_step"] != state.step)
+    if not processes.first:
+        return
+    if report is not None:
         metrics["valid"] = report.to_json()
         parts.display.say(f"validation MRR of the kept model, all triples: {metrics['valid']['both']['mrr']:.4f}")
     draw_curves(run.log(), run.folder / "curves.png")

@@ -120,10 +120,10 @@ def save(parts: Parts) -> None:
 def validate(parts: Parts, interrupts: Interrupts | None = None) -> bool:
     """Take filtered MRR on the validation triples; keep the weights if it is the best so far. False if interrupted.
 
-    With several processes it is not to be interrupted: the others wait for the first.
+    Several processes share it, and it is not to be interrupted: none can go on alone.
     """
     state, validation, processes = parts.state, parts.validation, parts.context.processes
-    if validation is None or not processes.first:
+    if validation is None:
         return True
     with parts.display.paused():
         free = interrupts is None or processes.world > 1
@@ -135,7 +135,8 @@ def validate(parts: Parts, interrupts: Interrupts | None = None) -> bool:
     state.validated = state.step
     if best and state.config.select == "best":
         state.best = {"step": state.step, "mrr": mrr}
-        parts.checkpoints.save(f"best-{state.step:08d}", {"weights": state.weights()}, {}, state.facts())
+        if processes.first:
+            parts.checkpoints.save(f"best-{state.step:08d}", {"weights": state.weights()}, {}, state.facts())
     parts.log.note({"step": state.step, "validation": metrics})
     parts.display.say(f"step {state.step}: validation MRR {mrr:.4f}{', the best so far' if best else ''}")
     return True

@@ -22,7 +22,7 @@ from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.kg import KnowledgeGraph
 from satkgc.manifest import MANIFEST, check_folder, read_json, read_manifest, total, write_json
 from satkgc.models import FUSION, MODELS, Model
-from satkgc.processes import find_device
+from satkgc.processes import Processes, find_device
 from satkgc.settings import build
 from satkgc.training.config import ALIASES, Config
 from satkgc.training.format_1 import config_of_format_1
@@ -159,8 +159,12 @@ class RunFolder:
         device: str = "auto",
         progress: bool = False,
     ) -> Report:
-        """Rank a split's triples, by the run's own settings of evaluation unless others are given."""
-        return evaluate(self.model(device), self.kg, split, config or self.config.evaluation, progress=progress)
+        """Rank a split's triples, by the run's own settings of evaluation unless others are given.
+
+        Under torchrun the processes share the work, and each gets the whole report.
+        """
+        processes, config = Processes.join(device), config or self.config.evaluation
+        return evaluate(self.model(device), self.kg, split, config, progress=progress, processes=processes)
 
     @property
     def metrics(self) -> dict[str, Any]:

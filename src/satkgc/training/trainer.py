@@ -214,7 +214,7 @@ def _train(
 
     validation = None
     if training.validations and len(kg.valid):
-        validation = Validation(model, config.evaluation, training.validation_triples, training.seed)
+        validation = Validation(model, config.evaluation, training.validation_triples, training.seed, processes)
     file = run.folder / "log.jsonl" if processes.first else None
     tracker = make_tracker(training.tracker, run.folder, state.step) if processes.first else None
     batches = Batches(sampler, model.collate, state.step, steps, training.workers)
@@ -231,14 +231,11 @@ def _train(
             tracker.close()
     if not enough:
         raise out_of_memory(parts)
-    if processes.first:
-        keep_model(run, parts)
-        if stopped is None:
-            stopped = _finish(run, parts)
-        if stopped is not None:
-            display.say(
-                f"stopped at step {state.step} of {steps} ({stopped}); it goes on with --resume, or resume=True"
-            )
+    keep_model(run, parts)
+    if stopped is None:
+        stopped = _finish(run, parts)
+    if stopped is not None:
+        display.say(f"stopped at step {state.step} of {steps} ({stopped}); it goes on with --resume, or resume=True")
     processes.any(False)  # nobody leaves before the files are written
     return stopped
 
@@ -313,7 +310,7 @@ def _estimate_experts(run: RunFolder, custom: Custom, processes: Processes, disp
 
 def _finish(run: RunFolder, parts: Parts) -> str | None:
     """Measure and describe what was trained; returns what interrupted it, if anything did."""
-    if parts.context.processes.world > 1:  # the others wait for this one, and a signal ends them all
+    if parts.context.processes.world > 1:  # they share the measuring, and a signal ends them all
         finish(run, parts)
         return None
     with Interrupts(parts.display.say) as interrupts:

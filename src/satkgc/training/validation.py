@@ -6,14 +6,23 @@ import numpy as np
 
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
 from satkgc.models import Model
+from satkgc.processes import Processes
 
 
 class Validation:
-    """The same few validation triples every time, ranked as evaluation ranks them."""
+    """The same few validation triples every time, ranked as evaluation ranks them; processes share the work."""
 
-    def __init__(self, model: Model, config: EvaluationConfig, triples: int, seed: int) -> None:
+    def __init__(
+        self,
+        model: Model,
+        config: EvaluationConfig,
+        triples: int,
+        seed: int,
+        processes: Processes | None = None,
+    ) -> None:
         self.model = model
         self.config = config
+        self.processes = processes
         self.latest: Report | None = None  # of the last call
         self.rows = None
         size = len(model.kg.valid)
@@ -32,7 +41,8 @@ class Validation:
         return self.latest
 
     def _evaluate(self, rows: np.ndarray[tuple[int], np.dtype[np.int64]] | None) -> Report:
-        return evaluate(self.model, self.model.kg, "valid", self.config, rows=rows, progress=True)
+        kg = self.model.kg
+        return evaluate(self.model, kg, "valid", self.config, rows=rows, progress=True, processes=self.processes)
 
 
 def validation_steps(steps: int, times: int) -> frozenset[int]:
