@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup test lint types layers unit test-lowest demo results api lock clean
+.PHONY: setup test lint types layers unit test-lowest demo results site wheel lock clean
 
 setup: $(VENV)/.installed
 
@@ -43,8 +43,17 @@ demo: setup
 results: setup
 	$(BIN)/python -m satkgc.analysis.tables
 
-api: setup
-	$(BIN)/python scripts/make_api.py build/api
+site: setup  # these pages, the notebooks and the API reference, with search: build/site/index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	$(BIN)/python scripts/make_site.py
+
+wheel: setup  # wheel and sdist in dist/, and the README's way with the wheel alone, in an environment of its own
+	rm -rf dist build/clean
+	$(BIN)/python -m hatchling build --directory dist
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[minilm,rdf,serve]"
+	scripts/try_wheel.sh build/clean
 
 lock: setup  # requirements.lock, with hashes, and sbom.json, the bill of materials of a release
 	$(BIN)/python scripts/lock.py
