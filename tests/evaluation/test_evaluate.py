@@ -128,10 +128,12 @@ def test_some_rows_are_ranked_as_among_all():
     assert part.to_json()["triples"] == 3
 
 
-def test_the_table_shows_what_the_metrics_say():
+def test_the_table_shows_what_the_metrics_say(monkeypatch):
     report = run()
     text = str(report)
-    assert repr(report) == text  # in a notebook
+    assert repr(report) == text
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert str(report) == text, "in a notebook too: no codes of a terminal"
     assert f"{run().metrics()['both']['mrr']:.3f}" in text
     assert "ties: realistic" in text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,9 @@ class Report:
         return table
 
     def __str__(self) -> str:
-        console = Console(width=100, no_color=True)
-        with console.capture() as capture:
-            console.print(self.table())
-        return capture.get()
+        text = StringIO()
+        Console(file=text, width=100, force_terminal=False, force_jupyter=False).print(self.table())
+        return text.getvalue()
 
     __repr__ = __str__  # what a notebook shows of it
 

@@ -27,7 +27,7 @@ class Display:
     ) -> None:
         self.first = first
         self.clock = clock
-        self.console = Console(file=sys.stderr, highlight=False)
+        self.console = Console(file=sys.stderr, highlight=False, force_jupyter=False)  # lines in a notebook too
         columns = [
             TextColumn(title),
             BarColumn(bar_width=16),
