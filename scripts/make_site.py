@@ -43,7 +43,8 @@ def notebook_page(file: Path) -> str:
 def _shown(output: dict[str, Any]) -> str:
     data = output.get("data", {})
     if "text/html" in data:
-        return re.sub(r"\n\s*\n|^\s+", "\n", "".join(data["text/html"]), flags=re.MULTILINE)
+        table = re.sub(r"<(table|tr)[^>]*>", r"<\1>", "".join(data["text/html"]))  # the site's style, not pandas'
+        return re.sub(r"\n\s*", "\n", table)
     text = "".join(output.get("text", data.get("text/plain", "")))
     return f"```text\n{text.rstrip()}\n```" if text.strip() else ""
 
