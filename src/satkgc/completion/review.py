@@ -64,12 +64,10 @@ def decided_triples(run: Path, kg: KnowledgeGraph, logic: Sequence[RelationLogic
     """What the run's decisions accept or reject, and its mirrors under symmetric and inverse relations."""
     triples = []
     for decision in read_decisions(run).values():
-        head, relation, tail = kg.entities.find(decision.head), kg.relations.find(decision.relation), None
-        if head is not None and relation is not None:
-            tail = kg.entities.find(decision.tail)
-        if head is None or relation is None or tail is None or decision.verdict == "skip":
+        if decision.verdict == "skip" or (triple := kg.find_triple(*decision.statement)) is None:
             continue
-        triples.append((head, relation, tail))
+        triples.append(triple)
+        head, relation, tail = triple
         if logic is not None:
             mirror = relation if logic[relation].symmetric else logic[relation].inverse
             triples += [] if mirror is None else [(tail, mirror, head)]
@@ -105,10 +103,8 @@ def accepted_rows(reviewed: Path, column: str) -> tuple[list[Row], int]:
 
 
 def _has(kg: KnowledgeGraph, row: Row) -> bool:
-    head, relation, tail = kg.entities.find(row[0]), kg.relations.find(row[1]), kg.entities.find(row[2])
-    if head is None or relation is None or tail is None:
-        return False
-    return tail in kg.known_all.tails(head, relation)
+    triple = kg.find_triple(*row[:3])
+    return triple is not None and triple[2] in kg.known_all.tails(*triple[:2])
 
 
 def _rows(file: Path, column: str | None) -> Iterator[tuple[Row, bool]]:

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
         load_entry,
     )
     from satkgc.kg.centrality import betweenness
-    from satkgc.kg.decisions import DECISIONS, Decision, Decisions, Statement, Verdict, read_decisions
+    from satkgc.kg.decisions import (
+        DECISIONS,
+        Decision,
+        Decisions,
+        Statement,
+        Verdict,
+        carry_rejections,
+        read_decisions,
+    )
     from satkgc.kg.endpoint import IRI, Endpoint, check_iri, is_endpoint
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
@@ -66,6 +74,7 @@ __all__ = [
     "as_indices",
     "betweenness",
     "cache_folder",
+    "carry_rejections",
     "check_iri",
     "check_overwrite",
     "check_tsv_ids",
@@ -105,7 +114,7 @@ _LAZY = {
     "centrality": ("betweenness",),
     "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
-    "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "read_decisions"),
+    "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "carry_rejections", "read_decisions"),
     "endpoint": ("IRI", "Endpoint", "check_iri", "is_endpoint"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),

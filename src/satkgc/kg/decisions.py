@@ -6,13 +6,13 @@ import json
 import logging
 import os
 import threading
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from satkgc.errors import SatkgcError
-from satkgc.files import sync
+from satkgc.files import atomic_write, sync
 
 log = logging.getLogger("satkgc.kg")
 
@@ -64,8 +64,7 @@ class Decisions:
     def add(self, decision: Decision) -> None:
         """Append a decision, with the time of day where it has none."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        content = {name: value for name, value in asdict(decision).items() if value not in (None, "")}
-        line = json.dumps({**content, "at": decision.at or now}, ensure_ascii=False).encode() + b"\n"
+        line = _line(replace(decision, at=decision.at or now))
         with self._lock:
             try:
                 if not self.file.exists():
@@ -111,6 +110,19 @@ class Decisions:
 def read_decisions(run: Path) -> dict[Statement, Decision]:
     """The last decision on each statement that the run folder has; none where nobody decided anything."""
     return Decisions(run / DECISIONS).last()
+
+
+def carry_rejections(run: Path, other: Path) -> None:
+    """Write what was rejected in a run into another one's folder, in the place of decisions that lie there."""
+    lines = [_line(decision) for decision in read_decisions(run).values() if decision.verdict == "reject"]
+    if lines:
+        with atomic_write(other / DECISIONS) as part:
+            part.write_bytes(b"".join(lines))
+
+
+def _line(decision: Decision) -> bytes:
+    content = {name: value for name, value in asdict(decision).items() if value not in (None, "")}
+    return json.dumps(content, ensure_ascii=False).encode() + b"\n"
 
 
 def _append(file: Path, line: bytes) -> None:

@@ -174,6 +174,11 @@ class KnowledgeGraph:
         triples = np.concatenate([self.split(name) for name in SPLITS])
         return KnownTriples.build(triples, self.num_entities, self.num_relations)
 
+    def find_triple(self, head: str, relation: str, tail: str) -> tuple[int, int, int] | None:
+        """The indices of three ids, whether or not it is a fact; None where one of them is unknown."""
+        h, r, t = self.entities.find(head), self.relations.find(relation), self.entities.find(tail)
+        return None if h is None or r is None or t is None else (h, r, t)
+
     def split(self, name: str) -> Int32:
         """The triples of "train", "valid", "test" or "inference"."""
         if name not in SPLITS:

@@ -16,6 +16,7 @@ from satkgc.models.model import (
 )
 from satkgc.models.paths import PathConfig, PathModel, strongest_paths
 from satkgc.models.registry import MODELS
+from satkgc.models.rejections import Rejections
 from satkgc.models.star import StarConfig, StarModel
 from satkgc.models.text import (
     NEGATIVES_OVER,
@@ -61,6 +62,7 @@ __all__ = [
     "PathModel",
     "Pooling",
     "Questions",
+    "Rejections",
     "StarConfig",
     "StarModel",
     "StepContext",

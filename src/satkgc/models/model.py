@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from satkgc.arrays import Bool, Float32, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.models.rejections import Rejections
 from satkgc.processes import Processes
 from satkgc.sampling import Batch, Needs
 from satkgc.settings import Settings
@@ -144,6 +145,7 @@ class Model(nn.Module, ABC):
     needs: Needs = Needs()  # what batches must carry besides ids
     reads_text: bool = False  # whether it can be asked about a NewEntityText
     reads_facts: bool = False  # whether it can if that has facts
+    rejections: Rejections | None = None  # statements to learn as wrong, where `logits` can say how likely they are
     entity_rows: ClassVar[tuple[str, ...]] = ()  # ends of the names of parameters that have a row for each entity
     relation_rows: ClassVar[
         tuple[str, ...]
@@ -173,6 +175,17 @@ class Model(nn.Module, ABC):
         A model that reads texts with neighbours, or paths, replaces this.
         """
         return self.score(questions)
+
+    def logits(self, entities: Tensor, relations: Tensor) -> Tensor:
+        """What the softmax of the loss is taken of, with gradients: of all entities, for each question; −∞ where one is
+        no candidate. A model whose loss compares answers with all entities has it; it learns from rejected statements.
+        # (Q,), (Q,) directed → (Q, E)"""
+        raise NotImplementedError
+
+    @classmethod
+    def learns_rejections(cls) -> bool:
+        """Whether it has `logits`, and adds the gradients of `loss` as all do."""
+        return cls.logits is not Model.logits
 
     def check_question(self, entity: int, relation: int) -> None:
         """Refuse in one line an entity or a directed relation of the graph that it has learnt nothing of.
@@ -207,6 +220,9 @@ class Model(nn.Module, ABC):
         context.seed_step(batch.step)
         with context.autocast():
             loss, metrics = self.loss(batch)
+            if self.rejections is not None:
+                metrics["rejected"] = (wrong := self.rejections.loss(self, batch.step)).detach()
+                loss = loss + wrong
         check_loss(loss, type(self).__qualname__)
         loss.backward()  # type: ignore[no-untyped-call]
         return {"loss": loss.detach(), **metrics}

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from satkgc import files
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import EvaluationConfig, Report, evaluate
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import DECISIONS, KnowledgeGraph
 from satkgc.manifest import MANIFEST, check_folder, read_json, read_manifest, total, write_json
 from satkgc.models import FUSION, MODELS, Model
 from satkgc.processes import Processes, find_device
@@ -100,7 +100,7 @@ class RunFolder:
 
     def discard(self) -> None:
         """Take back what `create` wrote, and the folder if nothing else is in it."""
-        for name in ("config.json", "log.jsonl", "tracker.json", ".lock"):
+        for name in ("config.json", "log.jsonl", "tracker.json", DECISIONS, ".lock"):
             (self.folder / name).unlink(missing_ok=True)
         for name in ("graph", "checkpoints", "tensorboard", "wandb", "experts"):
             shutil.rmtree(self.folder / name, ignore_errors=True)

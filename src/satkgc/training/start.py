@@ -1,4 +1,5 @@
-"""Where a run begins that trains on: the weights of a finished one, on a graph that has grown since."""
+"""Where a run begins that trains on: the weights of a finished one, on a graph that has grown since, and what people
+rejected of its proposals."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from satkgc.errors import SatkgcError
-from satkgc.models import Model
+from satkgc.kg import read_decisions
+from satkgc.models import Model, Rejections
 from satkgc.settings import build, flatten, merge, parse
 from satkgc.training.config import ALIASES, Config
 from satkgc.training.recipes import share_with_experts
@@ -96,6 +100,22 @@ def take_weights(model: Model, start: RunFolder) -> None:
         model.begin_from(start.model_on(start.kg, str(model.device)))
     except SatkgcError as error:
         raise SatkgcError(error.what, where=error.where or start.folder, remedy=error.remedy) from None
+
+
+def take_rejections(model: Model, folder: Path, seed: int) -> str | None:
+    """Have a model learn what the decisions in a run folder reject, but for what the graph has; a line that says so."""
+    kg, triples = model.kg, []
+    for decision in read_decisions(folder).values():
+        if decision.verdict == "reject" and (triple := kg.find_triple(*decision.statement)) is not None:
+            triples += [] if triple[2] in kg.known_all.tails(*triple[:2]) else [triple]
+    if not triples:
+        return None
+    count = f"{len(triples):,} rejected statement{'s' * (len(triples) > 1)}"
+    if not model.learns_rejections():
+        kind = model.config.kind
+        return f"{count} not used: a {kind} model compares answers within a batch; they are not proposed again"
+    model.rejections = Rejections(kg, np.array(triples, np.int32), seed)
+    return f"{count} count as negatives"
 
 
 def _unfit(start: RunFolder, why: str) -> SatkgcError:

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full
-from satkgc.kg import SPLITS, KnowledgeGraph, is_graph_folder
+from satkgc.kg import DECISIONS, SPLITS, KnowledgeGraph, carry_rejections, is_graph_folder
 from satkgc.models import Model, StepContext
 from satkgc.processes import Processes
 from satkgc.settings import flatten
@@ -49,6 +49,7 @@ from satkgc.training.start import (
     overridden,
     refuse_other_start,
     start_of,
+    take_rejections,
     take_weights,
 )
 from satkgc.training.state import State
@@ -59,7 +60,7 @@ Source = KnowledgeGraph | str | Path
 # What comes to lie in a run folder.
 WRITTEN = {
     "graph", "log.jsonl", "checkpoints", "model", "README.md", "metrics.json", "curves.png", "index",
-    "calibration.json", "reliability.png", "tensorboard", "wandb", IDS, "experts",
+    "calibration.json", "reliability.png", "tensorboard", "wandb", IDS, "experts", DECISIONS,
 }  # fmt: skip
 EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}  # of a program that such a signal ends
 
@@ -130,6 +131,8 @@ def train_or_stop(
                     raise taken(folder)
                 ours = not (folder / "graph").exists()
                 RunFolder.create(folder, config, kg, source, {**names, **(note_of(start) if start else {})})
+                if start is not None:
+                    carry_rejections(start.folder, folder)
             elif changed:
                 RunFolder(folder, config, old.about).write_config()
         processes.any(False)  # the others wait for the folder
@@ -198,6 +201,10 @@ def _train(
     latest = checkpoints.latest(display.say)
     start = start_of(run) if latest is None else None
     model, context = _make_model(run.folder, kg, config, custom, processes, start)
+    # An expert learns what was rejected of the fused run's answers.
+    note = take_rejections(model, run.folder.absolute().parents[1] if expert else run.folder, training.seed)
+    if note is not None:
+        display.say(note)
     state = State(model, training)
     sampler = custom.make_sampler(kg, config.sampling, training.seed, model.needs, FrozenVectors(model))
     steps = config.total_steps(len(kg.train))

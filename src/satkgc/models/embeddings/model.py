@@ -153,6 +153,11 @@ class EmbeddingModel(Model):
             loss = loss + self.config.relation_loss * relation_loss
         return loss, metrics
 
+    def logits(self, entities: Tensor, relations: Tensor) -> Tensor:
+        """Scores as they are."""
+        queries = self.interaction.query(self.entities(entities), self.relations(relations))
+        return self.interaction.score_all(queries, self.entities.weight).float()
+
     @torch.no_grad()
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
         """Of all entities, or of each question's candidates."""
@@ -166,10 +171,10 @@ class EmbeddingModel(Model):
         ):
             what = f"an embedding model learns nothing of entity {self.kg.entities.id(int(new[0]))!r}, not in train"
             raise SatkgcError(what, where=self.kg.name, remedy="choose a model that reads the inference split's facts")
-        h, r = self.entities(self._ids(questions.entities)), self.relations(self._ids(questions.relations))
-        queries = self.interaction.query(h, r)
+        heads, relations = self._ids(questions.entities), self._ids(questions.relations)
         if candidates is None:
-            return self.interaction.score_all(queries, self.entities.weight).float()
+            return self.logits(heads, relations)
+        queries = self.interaction.query(self.entities(heads), self.relations(relations))
         return self.interaction.score_some(queries, self.entities(self._ids(candidates))).float()
 
     def check_question(self, entity: int, relation: int) -> None:

@@ -191,6 +191,11 @@ class PathModel(Model):
         masked = scores.index_put((rows, columns), scores.new_tensor(float("-inf")))
         return functional.cross_entropy(masked, tails), {}
 
+    def logits(self, entities: Tensor, relations: Tensor) -> Tensor:
+        """From the whole training graph, which does not have what is asked."""
+        scores: Tensor = self(entities, relations, self.training_graph)
+        return scores
+
     @torch.no_grad()
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
         """Of all entities, or of each question's candidates."""

@@ -187,6 +187,13 @@ class FrozenModel(EncoderModel):
         temperature = (-self.log_scale.detach()).exp()
         return functional.cross_entropy(scores, answers), {"temperature": temperature}
 
+    def logits(self, entities: Tensor, relations: Tensor) -> Tensor:
+        """Cosines by the temperature, which is left alone; a question's own entity is no candidate, as in training."""
+        queries = self._queries(self.vectors[entities], relations)
+        scores = self.log_scale.detach().exp() * (queries @ self.vectors.T).float()  # (Q, E)
+        own = torch.nonzero(~torch.from_numpy(self._loops).to(self.device)[relations])[:, 0]
+        return scores.index_put((own, entities[own]), scores.new_tensor(-torch.inf))
+
     @torch.no_grad()
     def encode_questions(self, questions: Questions, *, progress: bool = False) -> Float32:
         """The changed vectors, and against their own entities the buckets.  # (Q, dim)"""
