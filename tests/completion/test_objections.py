@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from itertools import product
@@ -121,6 +122,21 @@ def test_a_type_as_a_filter(bands) -> None:
     counts = {t.name: t.entities for t in bands.types()}
     assert counts == {"Band": BANDS, "Drummer": BANDS, "Musician": BANDS, "Song": BANDS, "City": 1}
     assert [t.name for t in bands.entity("http://e/drummer7").types] == ["Drummer"]
+
+
+def test_proposals_with_an_entity_of_a_type(bands, tmp_path) -> None:
+    def proposed(name, **options):
+        bands.propose(tmp_path / name, n=10**5, second_answers=True, implied=True, **options)
+        with (tmp_path / name).open() as lines:
+            return {(row["head"], row["relation"], row["tail"]): row["score"] for row in csv.DictReader(lines)}
+
+    everything, songs = proposed("all.csv"), proposed("songs.csv", type="song")
+    ids = {f"http://e/song{i}" for i in range(BANDS)}
+    assert songs == {triple: score for triple, score in everything.items() if ids & {triple[0], triple[2]}}
+    assert {len(ids & {head}) for head, _, _ in songs} == {len(ids & {tail}) for _, _, tail in songs} == {0, 1}
+    assert len(songs) < len(everything)
+    with pytest.raises(SatkgcError, match="no entity is of the type 'song3'; types are"):
+        proposed("none.csv", type="song3")
 
 
 def test_evidence_and_new_entities(bands) -> None:

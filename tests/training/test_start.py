@@ -11,7 +11,8 @@ import torch
 
 from fused_runs import overrides
 from satkgc.errors import SatkgcError
-from satkgc.kg import KnowledgeGraph, Vocabulary
+from satkgc.kg import DECISIONS, Decision, Decisions, KnowledgeGraph, Vocabulary, read_decisions
+from satkgc.models import Questions
 from satkgc.training import RunFolder, train_or_stop
 from satkgc.training.run_folder import model_sum
 from tasks import small_graph
@@ -153,3 +154,50 @@ def test_a_resumed_run_remembers_where_it_began(source, tmp_path):
     shutil.rmtree(tmp_path / "whole" / "checkpoints", ignore_errors=True)
     with pytest.raises(SatkgcError, match="gone or another"):
         train(grown(), tmp_path / "whole", resume=True)
+
+
+def reject(run, *triples, verdict="reject"):
+    for h, r, t in triples:
+        Decisions(run / DECISIONS).add(Decision(KG.entities.id(h), KG.relations.id(r), KG.entities.id(t), verdict))
+
+
+def shares(run, triples):
+    """What the model gives each tail among all entities that the graph does not have there."""
+    heads, relations, tails = np.array(triples, np.int32).T
+    scores = run.model("cpu").score(Questions(heads, relations)).clone()
+    for row, (h, r, _) in zip(scores, triples, strict=True):
+        row[torch.from_numpy(KG.known_all.tails(h, r).copy()).long()] = -torch.inf
+    return scores.softmax(1)[np.arange(len(tails)), tails].numpy()
+
+
+WRONG = [(h, 0, t) for h in range(6) for t in range(KG.num_entities) if t not in KG.known_all.tails(h, 0)]
+
+
+def test_what_was_rejected_counts_as_a_negative_and_goes_along(source, tmp_path, capsys):
+    wrong = [WRONG[i] for i in np.argsort(shares(source, WRONG))[-4:]]  # which it is surest of
+    begin = shutil.copytree(source.folder, tmp_path / "begin")
+    control = train(KG, tmp_path / "control", from_run=begin, overrides={"training.steps": 60})
+    reject(begin, *wrong, tuple(KG.train[0].tolist()), tuple(KG.valid[0].tolist()))
+    reject(begin, (0, 1, 2), verdict="accept")
+    reject(begin, wrong[0], verdict="open")
+    capsys.readouterr()
+    run = train(KG, tmp_path / "on", from_run=begin, overrides={"training.steps": 60})
+    assert "3 rejected statements count as negatives" in capsys.readouterr().err, "not what the graph has"
+    assert (shares(run, wrong[1:]) < 0.7 * shares(control, wrong[1:])).all()
+    rejected = {d.statement for d in read_decisions(begin).values() if d.verdict == "reject"}
+    assert read_decisions(run.folder).keys() == rejected
+    assert len(rejected) == 5
+    assert not (control.folder / DECISIONS).exists()
+
+
+def test_experts_learn_what_was_rejected_of_the_whole_where_they_can(fused, tmp_path, capsys):
+    begin = shutil.copytree(fused.folder, tmp_path / "begin")
+    reject(begin, *WRONG[:2])
+    run = train(KG, tmp_path / "on", from_run=begin)
+    logs = {name: [record.get("metrics", {}) for record in expert.log()] for name, expert in run.experts.items()}
+    assert {n: any("rejected" in m for m in log) for n, log in logs.items()} == {
+        "text": False,
+        "complex": True,
+        "paths": True,
+    }
+    assert "2 rejected statements not used: a text model compares answers within a batch" in capsys.readouterr().err

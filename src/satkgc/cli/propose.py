@@ -33,6 +33,12 @@ def propose(
     typed: Annotated[
         bool, typer.Option("--typed", help="Only entities that the graph already has at that end of the relation.")
     ] = False,
+    type: Annotated[
+        str | None,
+        typer.Option(
+            "--type", help="Only triples with an entity of this type (rdf:type, Neo4j's labels), by id or name."
+        ),
+    ] = None,
     second_answers: Annotated[
         bool,
         typer.Option("--second-answers", help="Also where a relation has one answer and an entity has it already."),
@@ -55,7 +61,7 @@ def propose(
     likewise for heads: only entities without an answer get one. --second-answers turns this off.
 
     --typed keeps nonsense out, such as a place as somebody's teacher, but also entities that the relation never had:
-    check whether it suits your graph.
+    check whether it suits your graph. --type Person proposes what has a person as head or tail, as the graph states it.
 
     One of two triples that say the same under inverse or symmetric relations is proposed; what the graph implies
     already, and what would close a cycle in a hierarchy, is not. --implied turns this off. What relations mean is read
@@ -64,7 +70,8 @@ def propose(
     Probabilities are measured on questions that have a missing answer. Of all questions some have none, so fewer
     proposals are right than the probabilities say; look at a sample before you trust a threshold.
 
-    What was accepted or rejected on the page of `satkgc serve RUN --proposals` is not proposed again.
+    What was accepted or rejected on the page of `satkgc serve RUN --proposals` is not proposed again, nor what was
+    rejected there before `satkgc train --from RUN`.
 
     A proposal that was stopped continues when the same command is run again.
 
@@ -95,6 +102,7 @@ def propose(
         typed=typed,
         implied=implied,
         logic=logic,
+        type=type,
     )
     typer.echo(f"{out}: {count:,} triples")
 

@@ -172,15 +172,17 @@ class Completer:
         typed: bool = False,
         implied: bool = False,
         logic: str | Path | None = None,
+        type: str | None = None,
     ) -> int:
         """Write the `n` most likely missing triples of the graph, or of some relations, to .tsv, .csv, .parquet or .nt.
 
         Where a relation gives nearly every entity one answer, those that have it get no second one, unless
         `second_answers` are asked for; `typed`, only entities that the graph has at that end of the relation already
-        are proposed there; relations to `exclude` are left out. What the graph implies already, what would close a
-        cycle in a hierarchy, and one of two triples that say the same are dropped, unless `implied`: by what `logic`
-        says of relations, a file of `satkgc kg inspect --logic`, else by what the graph shows of them. What was
-        accepted or rejected in a review of this run is not proposed again.
+        are proposed there; with a `type`, only triples that have an entity of it at one end; relations to `exclude`
+        are left out. What the graph implies already, what would close a cycle in a hierarchy, and one of two triples
+        that say the same are dropped, unless `implied`: by what `logic` says of relations, a file of `satkgc kg
+        inspect --logic`, else by what the graph shows of them. What was accepted or rejected in a review of this run,
+        or rejected in the one that it was trained on from, is not proposed again.
 
         A call that was stopped goes on where it was when it is made again. Returns how many were written.
         """
@@ -191,16 +193,14 @@ class Completer:
         chosen -= set(map(names.relation, exclude))
         if not chosen:
             raise SatkgcError("no relation is left to propose", remedy="leave fewer out")
-        signature = index_checksum(self.run)
-        properties = None
+        signature, properties = index_checksum(self.run), None
         if not implied:
             properties = self._engine.logic if logic is None else read_logic(self.kg, Path(logic))
         elif logic is not None:
             raise SatkgcError("implied triples are kept, and a logic is given", remedy="leave one of the two out")
         options = min_probability, signature, second_answers, typed, properties
-        return propose(
-            self._engine, Path(out), n, sorted(chosen), *options, decided_triples(self.run, self.kg, properties)
-        )
+        decided = decided_triples(self.run, self.kg, properties)
+        return propose(self._engine, Path(out), n, sorted(chosen), *options, decided, type)
 
     def check(
         self,

@@ -88,6 +88,7 @@ def propose(
     typed: bool = False,
     logic: Sequence[RelationLogic] | None = None,
     decided: Sequence[Triple] = (),
+    type: str | None = None,
 ) -> int:
     """Write the `n` most likely triples that the graph does not hold; returns how many there are.
 
@@ -95,13 +96,15 @@ def propose(
     its tail somewhere; without `second_answers`, not of those that have the one answer that such a relation gives.
     With `logic` those are dropped that it has implied or impossible, and one of two that say the same. How
     far it got is kept beside the output, so that a call that was stopped goes on. If `typed`, answers are only such as
-    are the relation's tail, or head, somewhere. Triples that somebody has `decided` on already are left out.
+    are the relation's tail, or head, somewhere; with a `type`, given by id or name, one end of a triple is of it.
+    Triples that somebody has `decided` on already are left out.
     """
     check_proposals_file(out, n)
     _check_ids(out, engine.kg)
     if min_probability is not None and engine.calibration.entities is None:
         raise SatkgcError("this run has no probabilities", remedy="leave the least probability out")
     size = engine.kg.num_relations
+    members = None if type is None else engine.type_members(type)
     single = set() if second_answers else single_answered(engine.kg)
     directions = [
         d
@@ -113,7 +116,7 @@ def propose(
     _log_left_out(engine.kg, relations, {d % size for d in directions}, typed)
     work = [(d, start) for d in directions for start in range(0, len(_members(engine, d)), BATCH)]
     settings = {"run": signature, "n": n, "relations": list(relations), "least": min_probability, "batch": BATCH}
-    settings |= {"second_answers": second_answers, "typed": typed, "logic": str(logic)}
+    settings |= {"second_answers": second_answers, "typed": typed, "logic": str(logic), "type": type}
     most = n if logic is None else min(MOST, MORE * n + MANY)  # to drop some of
     state = _State(out.with_name(out.name + ".state.npz"), json.dumps(settings))
     done, best = state.open()
@@ -126,7 +129,7 @@ def propose(
             other = (directed + size) % (2 * size)
             seen = _members(engine, other)
             allow, exclude = seen if typed else None, seen if other in single else None
-            best = _ask(engine, directed, start, best, most, min_probability, allow, exclude, keys)
+            best = _ask(engine, directed, start, best, most, min_probability, allow, exclude, members, keys)
             done += 1
             bar.advance(task)
             if time.monotonic() - saved > SAVE_SECONDS:
@@ -140,6 +143,7 @@ def propose(
     state.file.unlink(missing_ok=True)
     if not count:
         limits = [] if min_probability is None else [f"at least {min_probability:.4g} likely"]
+        limits += [] if type is None else [f"with an entity of the type {type!r}"]
         limits += ["typed"] * typed + ["no second answers"] * (not second_answers)
         log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(["new", *limits]))
     return count
@@ -204,9 +208,11 @@ def _ask(
     min_probability: float | None,
     allow: Int32 | None,
     exclude: Int32 | None,
+    either: Int32 | None,
     decided: Int64,
 ) -> BestTriples:
-    """With the answers of a batch of entities; those to `exclude` have their one answer and are none again."""
+    """With the answers of a batch of entities; those to `exclude` have their one answer and are none again, and one of
+    `either` is at one end."""
     size, entities = engine.kg.num_relations, _members(engine, directed)[start : start + BATCH]
     queries = [(entity, directed) for entity in entities.tolist()]
     competitors = engine.competitors(queries, engine.encode(queries))
@@ -225,6 +231,8 @@ def _ask(
         keep &= np.isin(ids, allow)
     if exclude is not None:
         keep &= ~np.isin(ids, exclude)
+    if either is not None:
+        keep &= np.isin(ids, either) | np.isin(entities, either)[:, None]
     row, column = np.nonzero(keep)
     ends = (entities[row], ids[row, column]) if directed < size else (ids[row, column], entities[row])
     triples = np.stack([ends[0], np.full(len(row), directed % size, np.int32), ends[1]], 1)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
@@ -21,9 +20,8 @@ QUESTIONS = 64  # of rejected statements that a step asks, at most
 class Rejections:
     """Rejected triples, each asked for its tail and for its head.
 
-    A rejected answer t of a question loses −log(1 − p(t)), p being the softmax over all entities that the training
-    triples do not have as answers: log(1 + exp(s(t) − log Σ exp s(e))), e over the others. The sum is held constant, so
-    that t goes down and no other wrong answer up in its place (unlikelihood, Welleck et al., 2020, but for that).
+    A rejected answer t of a question loses −log(1 − p(t)), p being the softmax over all entities but those that the
+    training triples have as answers (unlikelihood, Welleck et al., 2020).
     """
 
     def __init__(self, kg: KnowledgeGraph, triples: Int32, seed: int) -> None:
@@ -39,13 +37,12 @@ class Rejections:
         scores = model.logits(
             *(torch.from_numpy(part.astype(np.int64)).to(model.device) for part in (heads, relations))
         )
-        answers = [
-            np.append(self._kg.known_train.answers(h, r), t) for h, r, t in zip(heads, relations, wrong, strict=True)
-        ]
+        answers = [self._kg.known_train.answers(h, r) for h, r in zip(heads, relations, strict=True)]
         places = np.repeat(np.arange(len(rows)), [len(part) for part in answers]), np.concatenate(answers)
-        out = torch.zeros(scores.shape, dtype=torch.bool)
-        out[places] = True
-        others = scores.detach().masked_fill(out.to(scores.device), -torch.inf).logsumexp(1)  # (q,)
-        own = scores[torch.arange(len(rows)), torch.from_numpy(wrong.astype(np.int64))]
-        kept = others.isfinite() & own.isfinite()  # a question without other entities has nothing to compare with
-        return functional.softplus(own[kept] - others[kept]).sum() / len(rows)
+        known, own = (torch.zeros(scores.shape, dtype=torch.bool) for _ in range(2))
+        known[places] = True
+        own[np.arange(len(rows)), wrong] = True
+        scores = scores.masked_fill(known.to(scores.device), -torch.inf)
+        others = scores.masked_fill(own.to(scores.device), -torch.inf).logsumexp(1)  # (q,)
+        compared = others.isfinite()  # a question without other entities has nothing to compare with
+        return (scores.logsumexp(1) - others)[compared].sum() / len(rows)
