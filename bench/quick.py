@@ -8,8 +8,9 @@ Both commands run as a person would run them, each a process of its own: `train`
 one question. `seconds` are of the clock, `cpu_seconds` of all threads, `peak_rss_mib` the larger of the two processes.
 Then the test triples are ranked, which is not in the time. A twentieth each is held out for validation and test.
 
-The full recipe takes half an hour on two idle cores. With `--folder` the same command goes on after a stop; times are then
-those of the last part alone. `--set training.precision=bfloat16` has a processor that can do it train as a GPU would.
+The full recipe takes half an hour on two idle cores. With `--folder` the same command goes on after a stop; times are
+then those of the last part alone. `--set training.precision=bfloat16` has a processor that can do it train as a GPU
+would.
 """
 
 from __future__ import annotations
