@@ -16,10 +16,10 @@ import pytest
 
 from faults import KILL, run_with_fault
 from graphs import graph_of
-from satkgc.completion import Completer, accept_proposals, is_prepared, verify_folder
+from satkgc.completion import Completer, accept_proposals, is_prepared, update_run, verify_folder
 from satkgc.completion.prepare import prepare
 from satkgc.export import export
-from satkgc.kg import Decision, Decisions, KnowledgeGraph
+from satkgc.kg import DECISIONS, Decision, Decisions, KnowledgeGraph
 from satkgc.manifest import write_json
 from satkgc.training import RunFolder
 
@@ -91,6 +91,32 @@ def test_a_run_that_is_prepared_again_and_one_for_the_first_time(run_copy, compl
         assert again.tails("Q3", "near", k=90) == expected
         np.testing.assert_array_equal(again.vectors(), completer.vectors())
         assert not (run_copy / ".index.partial").exists()
+
+
+def test_a_run_that_is_updated(run_copy, tmp_path):
+    write_json(run_copy / "metrics.json", {"finished": True})
+    Decisions(run_copy / DECISIONS).add(Decision("Q1", "near", "Q2", "reject"))
+    (tmp_path / "new.csv").write_text("head,relation,tail\nQ3,near,x\n")
+    work = lambda: update_run(run_copy, [tmp_path / "new.csv"])  # noqa: E731
+    old = shutil.copytree(run_copy, tmp_path / "old")
+    seen = set()
+    for at, kind in every_write(work, tmp_path, step=13):
+        if RunFolder.load(run_copy).updates:
+            shutil.rmtree(run_copy)
+            shutil.copytree(old, run_copy)
+        outcome, _ = run_with_fault(work, tmp_path, at, kind)
+        completer = Completer.load(run_copy)
+        number = completer.info().run_version.number
+        seen.add((outcome, number))
+        assert (completer.kg.entities.find("x") is not None) == (number == 2)
+        assert verify_folder(run_copy).altered == []
+        assert Decisions(run_copy / DECISIONS).last()
+        assert visible(tmp_path) == ["new.csv", "old", "run"]
+    assert {("killed", 1), ("refused", 1), ("killed", 2)} <= seen | {("killed", 2)}
+    if not RunFolder.load(run_copy).updates:
+        work()
+    assert Completer.load(run_copy).kg.entities.find("x") is not None
+    assert visible(tmp_path) == sorted(path.name for path in tmp_path.iterdir()), "nothing is left of what was killed"
 
 
 def test_proposals_answers_and_what_is_accepted(prepared, completer, tmp_path, monkeypatch):

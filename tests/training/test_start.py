@@ -15,6 +15,8 @@ from satkgc.kg import DECISIONS, Decision, Decisions, KnowledgeGraph, Vocabulary
 from satkgc.models import Questions
 from satkgc.training import RunFolder, train_or_stop
 from satkgc.training.run_folder import model_sum
+from satkgc.training.start import config_from
+from satkgc.training.state import schedule
 from tasks import small_graph
 
 KG = small_graph()
@@ -95,7 +97,15 @@ def test_the_frozen_heads_too(tiny_backbone, tmp_path):
 
 
 def test_a_third_as_long_unless_said_otherwise(source, fused, tmp_path):
-    assert train(KG, tmp_path / "third", from_run=source).metrics["steps"] == 10
+    third = train(KG, tmp_path / "third", from_run=source)
+    assert third.metrics["steps"] == 10
+    assert source.config.training.warmup_steps == 0
+    assert third.config.training.learning_rate == pytest.approx(3 * source.config.training.learning_rate)
+    assert schedule(0, 100, third.config.training.warmup_steps) == 0.1, "it is warmed up, over a tenth of the run"
+    said = config_from(source, {"training.warmup_steps": 0, "training.learning_rate": 0.02}).training
+    assert (said.warmup_steps, said.learning_rate) == (0, 0.02), "unless said otherwise"
+    frozen = config_from(fused, {}).experts["text"].training
+    assert frozen.learning_rate == fused.config.experts["text"].training.learning_rate, "AdamW's stays"
     long = train(KG, tmp_path / "epochs", from_run=source, overrides={"training.epochs": 1.0})
     assert long.metrics["steps"] == long.config.sampling.steps_per_epoch(len(KG.train)) != 10
     assert long.config.recipe == "complex"

@@ -228,7 +228,7 @@ def test_only_one_process_trains_a_run(settings, tmp_path):
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
         try:
             assert other.stdout.readline() == "here\n"
-            with pytest.raises(SatkgcError, match="another process is training this run"):
+            with pytest.raises(SatkgcError, match="another process is at work on this run"):
                 train(small_graph(), out=tmp_path, overrides=settings)
         finally:
             other.kill()  # the lock goes with it

@@ -27,6 +27,7 @@ from satkgc.cli import (
     sample,
     serve,
     train,
+    update,
     verify,
 )
 from satkgc.cli.terminal import CleanFormatter, clean
@@ -53,6 +54,7 @@ for module in (
     check,
     classify,
     duplicates,
+    update,
     serve,
     mcp,
     export,

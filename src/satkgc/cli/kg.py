@@ -6,7 +6,7 @@ import inspect
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -92,12 +92,13 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
 }
 
 
-def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
+def reads_a_graph(command: Callable[..., None], leave_out: Sequence[str] = ()) -> Callable[..., None]:
     """Give a command one flag for every option of ReadOptions; it gets those that are set as `options`."""
+    read = {name: option for name, option in READ_OPTIONS.items() if name not in leave_out}
 
     @wraps(command)
     def run(**arguments: Any) -> None:
-        options = {name: value for name in READ_OPTIONS if (value := arguments.pop(name)) is not None and value != []}
+        options = {name: value for name in read if (value := arguments.pop(name)) is not None and value != []}
         command(**arguments, options=options)
 
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
@@ -108,7 +109,7 @@ def _reads_a_graph(command: Callable[..., None]) -> Callable[..., None]:
             default=None,
             annotation=Annotated[kind | None, typer.Option(_flag(name), help=text, rich_help_panel="Reading")],
         )
-        for name, (kind, text) in READ_OPTIONS.items()
+        for name, (kind, text) in read.items()
     ]
     run.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in [*own, *flags]}
@@ -120,7 +121,7 @@ def _flag(name: str) -> str:
 
 
 @kg.command("import")
-@_reads_a_graph
+@reads_a_graph
 def import_(
     source: Source,
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
@@ -175,15 +176,15 @@ def import_(
     files = len(source) > 1 or Path(source[0]).is_file() or is_url(source[0]) or is_pattern(source[0])
     if files and not source[0].lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
-    with _status(f"Reading {' '.join(map(_shown, source))}"):
+    with status(f"Reading {' '.join(map(_shown, source))}"):
         graph = KnowledgeGraph.load(source, **options)
-    with _status(f"Writing {out}"):
+    with status(f"Writing {out}"):
         graph = graph.save(out, overwrite=force)
     typer.echo(f"{out}: {graph}")
 
 
 @kg.command("inspect")
-@_reads_a_graph
+@reads_a_graph
 def inspect_(
     source: Source,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
@@ -227,9 +228,9 @@ def inspect_(
         check_writable(plot, ".png")
     if logic is not None:
         check_writable(logic, ".toml")
-    with _status(f"Reading {' '.join(map(_shown, source))}"):
+    with status(f"Reading {' '.join(map(_shown, source))}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
-    with _status("Counting"):
+    with status("Counting"):
         figures = inspect_graph(graph)
         properties = relation_logic(graph)
         figures["relation_logic"] = describe_logic(graph, properties)
@@ -296,7 +297,7 @@ def _shown(source: str) -> str:
 
 
 @contextmanager
-def _status(text: str) -> Iterator[None]:
+def status(text: str) -> Iterator[None]:
     """Say what is going on: at once on a terminal, elsewhere when it takes long."""
     from rich.console import Console
 

@@ -26,7 +26,7 @@ from satkgc.completion.answer import (
     TriplePart,
     UnknownNameError,
 )
-from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Quality
+from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Quality, RunVersion
 
 if TYPE_CHECKING:
     from satkgc.completion.checking import check_doubts_file
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from satkgc.completion.proposals import check_proposals_file
     from satkgc.completion.question_files import answer_file, answer_to_dict, count_questions, outcome_to_json
     from satkgc.completion.review import accept_into, accept_proposals, read_proposals
+    from satkgc.completion.update import RunUpdate, update_run
     from satkgc.completion.verify import verify_folder
 
 __all__ = [
@@ -75,6 +76,8 @@ __all__ = [
     "Relation",
     "RelationShare",
     "Role",
+    "RunUpdate",
+    "RunVersion",
     "TriplePart",
     "UnknownNameError",
     "accept_duplicates",
@@ -93,6 +96,7 @@ __all__ = [
     "outcome_to_json",
     "read_proposals",
     "send_accepted",
+    "update_run",
     "verify_folder",
 ]
 
@@ -104,6 +108,7 @@ _LAZY = {
     "Duplicate": "duplicates",
     "INDEXES": "index",
     "Index": "index",
+    "RunUpdate": "update",
     "accept_duplicates": "duplicates",
     "accept_into": "review",
     "accept_proposals": "review",
@@ -120,6 +125,7 @@ _LAZY = {
     "outcome_to_json": "question_files",
     "read_proposals": "review",
     "send_accepted": "endpoint_update",
+    "update_run": "update",
     "verify_folder": "verify",
 }
 

@@ -45,7 +45,7 @@ from satkgc.completion.duplicates import (
 from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.experts import text_model
-from satkgc.completion.info import CompleterInfo
+from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Quality, RunVersion
 from satkgc.completion.prepare import (
     OnProgress,
     candidate_recall,
@@ -57,7 +57,7 @@ from satkgc.completion.prepare import (
     prepare_facts,
 )
 from satkgc.completion.proposals import propose
-from satkgc.completion.quality import model_info, quality
+from satkgc.completion.quality import model_info, quality, run_version
 from satkgc.completion.retriever import FusedRetriever, IndexRetriever
 from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
@@ -351,10 +351,17 @@ class Completer:
 
     def info(self) -> CompleterInfo:
         """What is loaded, how good it is, and entities to begin with."""
-        kg, examples, run = self.kg, tuple(self.examples()), RunFolder.load(self.run)
+        kg, examples = self.kg, tuple(self.examples())
         sizes = kg.num_entities, kg.num_relations, len(kg.train)
-        about = model_info(run), quality(run, kg), candidate_recall(self.run)
-        return CompleterInfo(kg.name, *sizes, self.calibrated, self.reads_facts(), examples, *about)
+        model, ranks, candidates, version = self._about
+        own = self.calibrated, self.reads_facts(), examples
+        return CompleterInfo(kg.name, *sizes, *own, model, ranks, candidates, version)
+
+    @cached_property
+    def _about(self) -> tuple[ModelInfo, Quality | None, CandidateRecall | None, RunVersion]:
+        """Read once: another version may take the folder's place."""
+        run = RunFolder.load(self.run)
+        return model_info(run), quality(run, self.kg), candidate_recall(self.run), run_version(run)
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Float32:
         """Vectors of the graph's entities from `start` to `stop`, of length one.  # (stop - start, dim)"""

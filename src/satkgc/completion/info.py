@@ -61,6 +61,14 @@ class CandidateRecall:
 
 
 @dataclass(frozen=True, slots=True)
+class RunVersion:
+    """Which state of a run this is: 1 as it was trained, one more with every `satkgc update`."""
+
+    number: int
+    updated: str | None  # UTC; None as it was trained
+
+
+@dataclass(frozen=True, slots=True)
 class CompleterInfo:
     """What is loaded, in a few numbers."""
 
@@ -74,3 +82,4 @@ class CompleterInfo:
     model: ModelInfo
     quality: Quality | None  # None where it was never measured
     candidates: CandidateRecall | None  # None where all entities are scored
+    run_version: RunVersion

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from satkgc.arrays import Float32
+from satkgc.arrays import Float32, Int32
 from satkgc.completion.calibration import Calibration, calibrate, draw_reliability, report_reliability, sample_queries
 from satkgc.completion.candidates import WHOLE, CandidateRetriever
 from satkgc.completion.engine import Engine
@@ -46,28 +47,40 @@ WORK = ".index.partial"  # beside the index, and in its place once it is whole
 OnProgress = Callable[[str], None]  # gets a line on how far it is
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A run that can answer."""
+
+    run: Path
+    engine: Engine
+
+
 def prepare(
     run: Path,
     model: Model,
     index: str = "exact",
     on_progress: OnProgress = lambda line: None,
     uri: str | None = None,
+    before: Prepared | None = None,
 ) -> Engine:
     """Encode all entities, index them and their names, calibrate; everything is written into the run folder, but the
     vectors to a server where `uri` has its address.
 
     An index that is there stays until the new one is whole. One that was stopped goes on where it was. A model without
-    vectors has no index: "exact" is what it does anyhow.
+    vectors has no index: "exact" is what it does anyhow. Of a model that has grown from that of a run `before`, only
+    what changed is encoded; probabilities, and what candidates miss, are as they were measured then.
     """
     check_index(index, uri)
     if index != "exact" and not isinstance(model, VectorModel):
         what = f"{type(model).__name__} has no vectors to put into the index {index!r}"
         raise SatkgcError(what, remedy="leave --index out: all entities are scored")
     with _writing(run, on_progress):
-        return _prepare(run, model, index, on_progress, uri)
+        return _prepare(run, model, index, on_progress, uri, before)
 
 
-def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress, uri: str | None) -> Engine:
+def _prepare(
+    run: Path, model: Model, index: str, on_progress: OnProgress, uri: str | None, before: Prepared | None
+) -> Engine:
     kg, folder = model.kg, run / WORK
     folder.mkdir(exist_ok=True)
     for path in folder.iterdir():
@@ -78,27 +91,33 @@ def _prepare(run: Path, model: Model, index: str, on_progress: OnProgress, uri: 
     origin = {"format": FORMAT, **_origin(run, model, FORMAT)}
     for text_model, name in _text_models(model):
         text_model.texts.tokens.save(folder / name)
-    listed = CandidateRetriever(model) if isinstance(model, FusedModel) and kg.num_entities > WHOLE else None
+    recall = None if before is None else candidate_recall(before.run)
+    listed = _listed(model, recall, large=before is None and kg.num_entities > WHOLE)
     retriever = listed or make_retriever(model, None)
     if isinstance(model, VectorModel):
-        retriever = _build(folder, model, index, origin, on_progress, uri)
+        encode = model.encode_entities if before is None else _encode_changes(model, before.engine)
+        retriever = _build(folder, model, index, origin, on_progress, uri, encode)
     search = EntitySearch.build(kg.entities, kg.fact_adjacency.degree)
     search.save(folder)
     engine = Engine(Names(kg, search), retriever, logic=_kept_logic(run, model))
-    on_progress("fitting the probabilities")
-    engine.calibration = calibrate(engine)
+    if before is None:
+        on_progress("fitting the probabilities")
+    engine.calibration = calibrate(engine) if before is None else before.engine.calibration
     if engine.calibration.fitted:
         engine.calibration.save(folder / CALIBRATION)
     if listed is not None:
-        on_progress("measuring what the candidates miss")
-        save_recall(measure_recall(engine, listed), folder / CANDIDATES)
+        if recall is None:
+            on_progress("measuring what the candidates miss")
+            recall = measure_recall(engine, listed)
+        save_recall(recall, folder / CANDIDATES)
     kind = index if isinstance(model, VectorModel) else None
     facts = {**origin, "kind": kind, "calibrated": engine.calibration.fitted}
     (folder / "index.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     write_manifest(folder)
     put_in_place(folder, run / "index")
     (run / CALIBRATION).unlink(missing_ok=True)  # where earlier versions had it
-    _show_reliability(run, engine.calibration)
+    if before is None:
+        _show_reliability(run, engine.calibration)
     if not (run / LOGIC).exists():
         write_logic(kg, engine.logic, run / LOGIC)
     return engine
@@ -138,6 +157,11 @@ def _writing(run: Path, on_progress: OnProgress) -> Iterator[None]:
 def is_prepared(run: Path) -> bool:
     """Whether the run folder has a finished index."""
     return (run / "index" / "index.json").is_file()
+
+
+def index_kind(run: Path) -> str:
+    """The index that a prepared run has; "exact" where there is none."""
+    return str(_facts(run).get("kind") or "exact")
 
 
 def index_checksum(run: Path) -> str:
@@ -207,11 +231,16 @@ def open_prepared(run: Path, model: Model) -> Engine:
             remedy=f"make it anew with `satkgc prepare {run}`",
         )
     relations = facts.get("relations", {}) if format == 1 else None  # it was here, and is in calibration.json now
-    retriever = make_retriever(model, index)
-    if isinstance(model, FusedModel) and (recall := candidate_recall(run)) is not None:  # as its probabilities are of
-        retriever = CandidateRetriever(model, recall.listed, recall.near)
+    retriever = _listed(model, candidate_recall(run)) or make_retriever(model, index)
     parts = retriever, Calibration.load(calibration, relations)
     return Engine(Names(kg, search), *parts, logic=_kept_logic(run, model))
+
+
+def _listed(model: Model, recall: CandidateRecall | None, *, large: bool = False) -> CandidateRetriever | None:
+    """Of a fused model on a large graph; candidates are as many as they were when its probabilities were fitted."""
+    if not isinstance(model, FusedModel) or not (large or recall is not None):
+        return None
+    return CandidateRetriever(model) if recall is None else CandidateRetriever(model, recall.listed, recall.near)
 
 
 def prepare_facts(engine: Engine, run: Path, index: str) -> dict[str, Any]:
@@ -247,8 +276,32 @@ def model_checksum(folder: Path, pattern: str = "**/*.safetensors") -> str:
     return total({path.relative_to(folder).as_posix(): sha256(path) for path in paths})
 
 
+def _encode_changes(model: VectorModel, before: Engine) -> Callable[[Int32], Float32]:
+    """Vectors of entities: of those that are as they were from the index before, of the others encoded here."""
+    old = before.retriever
+    assert isinstance(old, IndexRetriever)
+    index = old.index
+    changed = model.changed_entities(old.model)
+    fresh = model.encode_entities(changed, progress=True)
+
+    def encode(entities: Int32) -> Float32:
+        new = np.isin(entities, changed)
+        vectors = np.empty((len(entities), model.dim), np.float32)
+        vectors[~new] = index.fetch(entities[~new])
+        vectors[new] = fresh[np.searchsorted(changed, entities[new])]
+        return vectors
+
+    return encode
+
+
 def _build(
-    folder: Path, model: VectorModel, index: str, origin: dict[str, Any], on_progress: OnProgress, uri: str | None
+    folder: Path,
+    model: VectorModel,
+    index: str,
+    origin: dict[str, Any],
+    on_progress: OnProgress,
+    uri: str | None,
+    encode: Callable[[Int32], Float32],
 ) -> Retriever:
     """Encode all entities into a file, a chunk at a time, and make the index of it.
 
@@ -264,7 +317,7 @@ def _build(
             on_progress(f"encoding the entities, {100 * start // kg.num_entities} %")
             stop = min(start + size, kg.num_entities)
             if not rows.has(start, stop):
-                rows.put(start, model.encode_entities(np.arange(start, stop, dtype=np.int32)))
+                rows.put(start, encode(np.arange(start, stop, dtype=np.int32)))
             progress.advance(task, stop - start)
 
     def sample() -> Float32:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from satkgc.completion.info import ModelInfo, Quality, RelationRanking
+from satkgc.completion.info import ModelInfo, Quality, RelationRanking, RunVersion
 from satkgc.kg import KnowledgeGraph
 from satkgc.models import TextModelConfig
 from satkgc.training import Config, RunFolder
@@ -18,6 +18,12 @@ def model_info(run: RunFolder) -> ModelInfo:
     backbones = tuple(dict.fromkeys(name for part in parts if (name := _backbone(part))))
     version = run.about.get("version")
     return ModelInfo(config.model.kind, config.recipe, backbones, tuple(config.experts), run.finished, version)
+
+
+def run_version(run: RunFolder) -> RunVersion:
+    """How often it has been updated, and when last."""
+    updates = run.updates
+    return RunVersion(1 + len(updates), updates[-1]["at"] if updates else None)
 
 
 def quality(run: RunFolder, kg: KnowledgeGraph) -> Quality | None:

@@ -191,15 +191,17 @@ class ScoreRetriever(Retriever):
     def search(
         self, questions: EncodedQuestions, k: int, allow: Int32 | None = None, exclude: Sequence[Int32] | None = None
     ) -> tuple[Float32, Int32]:
-        """By scores of all entities, or of the allowed ones."""
+        """By scores of all entities, or of the allowed ones, that the model has something to say of."""
         best = TopK(len(questions), k, exclude)
         candidates = np.arange(len(self), dtype=np.int32) if allow is None else np.asarray(allow, np.int32)
+        if not (known := self.model.knows_entities()).all():
+            candidates = candidates[np.append(known, True)[np.minimum(candidates, len(known))]]
         step = max(1, SCORES // max(1, len(candidates)))
         for start in range(0, len(questions), step):
             block = questions.questions.select(slice(start, start + step))
             if not len(candidates):
                 break
-            everyone = allow is None and len(candidates) == self.model.kg.num_entities
+            everyone = allow is None and len(candidates) == self.model.kg.num_entities == len(self)
             own = None if everyone else np.tile(candidates, (len(block), 1))
             best.offer(self._scores(*self._as_new(block, own)), candidates, start)
         return best.result()

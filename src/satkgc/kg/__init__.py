@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         read_decisions,
     )
     from satkgc.kg.endpoint import IRI, Endpoint, check_iri, is_endpoint
+    from satkgc.kg.growth import Growth, grow, read_more
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
     from satkgc.kg.logic import RelationLogic, relation_logic
@@ -61,6 +62,7 @@ __all__ = [
     "Endpoint",
     "EntityTypes",
     "Entry",
+    "Growth",
     "HopSearch",
     "KnowledgeGraph",
     "KnownTriples",
@@ -84,6 +86,7 @@ __all__ = [
     "entry_location",
     "expand",
     "find_entry",
+    "grow",
     "hops_from",
     "inspect_graph",
     "is_endpoint",
@@ -98,6 +101,7 @@ __all__ = [
     "read_endpoint",
     "read_graph",
     "read_logic",
+    "read_more",
     "read_negatives",
     "relation_categories",
     "relation_logic",
@@ -116,6 +120,7 @@ _LAZY = {
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
     "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "carry_rejections", "read_decisions"),
     "endpoint": ("IRI", "Endpoint", "check_iri", "is_endpoint"),
+    "growth": ("Growth", "grow", "read_more"),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),
     "logic": ("RelationLogic", "relation_logic"),

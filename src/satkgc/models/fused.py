@@ -201,6 +201,21 @@ class FusedModel(Model):
         """One expert, to be evaluated with the vectors that are here already."""
         return ExpertAlone(self, self.names.index(name))
 
+    @torch.no_grad()
+    def grow(self, kg: KnowledgeGraph) -> Self:
+        """Of grown experts; only what reads otherwise now is encoded. A new relation has the general weights."""
+        experts = {name: self.expert(name).grow(kg) for name in self.names}
+        vectors = {}
+        for i, (name, expert) in enumerate(experts.items()):
+            if isinstance(expert, VectorModel):
+                vectors[name] = own = self._vectors(i).new_empty(kg.num_entities, expert.dim)
+                own[: self.kg.num_entities] = self._vectors(i)
+                changed = expert.changed_entities(self.expert(name))  # type: ignore[arg-type]
+                read = expert.encode_entities(changed, progress=True)
+                own[torch.from_numpy(changed).long()] = torch.from_numpy(read).to(own.device)
+        mixture = Mixture.from_json(self.mixture.to_json(self.kg), kg)
+        return type(self)(kg, self.config, experts, vectors, mixture).to(self.device)
+
     def save(self, folder: Path) -> None:
         """The weights as JSON and the entity vectors; the experts are runs of their own."""
         from safetensors.torch import save_file

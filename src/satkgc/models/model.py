@@ -231,11 +231,11 @@ class Model(nn.Module, ABC):
     def begin_from(self, other: Model) -> None:
         """Take the weights of a trained model of the same kind, which may be of another graph.
 
-        Rows of entities and relations are matched by id; those that the other graph lacks stay as they are.
+        Rows of entities and relations are matched by id; those of which it has learnt nothing stay as they are.
         """
-        entities = matched_rows(self.kg.entities, other.kg.entities)
-        relations = matched_rows(self.kg.relations, other.kg.relations)
-        new, old = relations
+        entities_learnt, relations_learnt = other.learnt()
+        entities = matched_rows(self.kg.entities, other.kg.entities, entities_learnt)
+        new, old = matched_rows(self.kg.relations, other.kg.relations, relations_learnt)
         directed = (
             np.concatenate([new, new + self.kg.num_relations]),
             np.concatenate([old, old + other.kg.num_relations]),
@@ -256,6 +256,32 @@ class Model(nn.Module, ABC):
             elif not name.startswith(self.optional_weights or ("\0",)):
                 remedy = "begin from a run of the same settings, or anew"
                 raise SatkgcError(f"the weights {name} are not those of this model", remedy=remedy)
+
+    def learnt(self) -> tuple[Bool, Bool]:
+        """Of which entities (E,) and relations (R,) it has learnt something, where it has rows for them."""
+        return np.ones(self.kg.num_entities, bool), np.ones(self.kg.num_relations, bool)
+
+    @torch.no_grad()
+    def grow(self, kg: KnowledgeGraph) -> Self:
+        """The same model over a graph that has grown, whose old members have their old numbers; it is not trained.
+
+        Rows of which nothing was learnt are zeros: by that they can be told.
+        """
+        model = self._over(kg).to(self.device).eval()
+        model.begin_from(self)
+        sizes = kg.num_entities, kg.num_relations
+        new = [np.append(~own, np.ones(size - len(own), bool)) for own, size in zip(self.learnt(), sizes, strict=True)]
+        entities, relations = (torch.from_numpy(rows).to(self.device) for rows in new)
+        for name, parameter in model.named_parameters():
+            if name.endswith(self.entity_rows or ("\0",)):
+                parameter.view(len(entities), -1)[entities] = 0
+            elif name.endswith(self.relation_rows or ("\0",)):
+                parameter.view(2, len(relations), -1)[:, relations] = 0
+        return model
+
+    def _over(self, kg: KnowledgeGraph) -> Self:
+        """A fresh one over another graph, which may share what does not depend on the graph."""
+        return type(self)(kg, self.config)
 
     @property
     def device(self) -> torch.device:
@@ -301,6 +327,10 @@ class VectorModel(Model):
     def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
         """Vectors of entities, of length one; entity E + i is the i-th of `new`.  # (n, dim)"""
 
+    def changed_entities(self, before: Self) -> Int32:
+        """Entities whose vectors are not those of the model that this one has grown from, ascending."""
+        return np.arange(self.kg.num_entities, dtype=np.int32)
+
     def encode_held_out(self, questions: Questions, answers: Int32) -> tuple[Float32, Float32 | None]:
         """Vectors of questions and of their answers, as if the graph did not have these triples; None: the answers' are
         those of `encode_entities`.  # (Q, dim), (Q, dim)"""
@@ -331,11 +361,12 @@ class VectorModel(Model):
         return torch.einsum("qd,qkd->qk", queries, vectors[rows])
 
 
-def matched_rows(ours: Vocabulary, theirs: Vocabulary) -> tuple[Int64, Int64]:
-    """Places of the members that both have, by id.  # (n,), (n,)"""
+def matched_rows(ours: Vocabulary, theirs: Vocabulary, learnt: Bool) -> tuple[Int64, Int64]:
+    """Places of the members that both have, by id, of theirs those that are learnt.  # (n,), (n,)"""
     places = pc.index_in(ours.ids, value_set=theirs.ids)
     new = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
-    return new, places.drop_null().to_numpy().astype(np.int64)
+    old = places.drop_null().to_numpy().astype(np.int64)
+    return new[learnt[old]], old[learnt[old]]
 
 
 def step_seed(*words: int) -> int:

@@ -49,7 +49,8 @@ def routes(service: Service) -> APIRouter:
         results: list[list[Answer] | BaseException] = []
         for body in questions:
             service.metrics.questions.labels(body.asked).inc()
-        for part in service.batcher.split([body.question() for body in questions]):
+        completer = service.completer  # one version answers all of a request
+        for part in service.batcher.split([(completer, body.question()) for body in questions]):
             futures: list[asyncio.Future[list[Answer]]] = []
             try:
                 for question in part:

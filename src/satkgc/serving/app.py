@@ -38,10 +38,15 @@ _UNREADABLE = [
 ]
 
 
-def create_app(load: Callable[[], Completer], settings: ServiceSettings | None = None) -> FastAPI:
-    """An application over the completer that `load` opens, in the background, once the application has started."""
+def create_app(
+    load: Callable[[], Completer],
+    settings: ServiceSettings | None = None,
+    version: Callable[[], object] = lambda: None,
+) -> FastAPI:
+    """An application over the completer that `load` opens, in the background, once the application has started, and
+    again when `version` has changed."""
     settings = settings or ServiceSettings()
-    service = Service(load, settings)
+    service = Service(load, settings, version)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

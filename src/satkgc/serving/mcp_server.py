@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from starlette.middleware import Middleware
 
 from satkgc.errors import SatkgcError
 from satkgc.serving.gate import Gate
-from satkgc.serving.run import check_run, end_service, open_completer, run_server
+from satkgc.serving.run import check_run, end_service, open_completer, run_server, version_of
 from satkgc.serving.schemas import one_line
 from satkgc.serving.service import Busy, NotReady, Service
 from satkgc.serving.settings import LOAD_SECONDS, LOOPBACK, MAX_BODY, MAX_CELL, MCP_PATH, ServiceSettings
@@ -67,7 +68,8 @@ def make_server(service: Service) -> Server[Any]:
         service.wait(LOAD_SECONDS)
         if service.failure is not None and service.settings.local_only:  # others are not told its paths
             raise NotReady(f"the model could not be loaded: {service.failure}")
-        return call_tool(service.completer, name, arguments, service.ask)
+        completer = service.completer
+        return call_tool(completer, name, arguments, partial(service.ask, completer))
 
     async def call(context: object, request: CallToolRequestParams) -> CallToolResult:
         try:
@@ -158,5 +160,5 @@ def _service(run: Path, settings: ServiceSettings, device: str) -> Service:
     def report(progress: str) -> None:
         service.progress = progress
 
-    service = Service(lambda: open_completer(run, device, report), settings)
+    service = Service(lambda: open_completer(run, device, report), settings, lambda: version_of(run))
     return service

@@ -12,6 +12,7 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def serve(run: Path, settings: ServiceSettings, *, device: str = "auto", open_pa
     def report(progress: str) -> None:
         app.state.service.progress = progress
 
-    app = create_app(lambda: open_completer(run, device, report), settings)
+    app = create_app(lambda: open_completer(run, device, report), settings, lambda: version_of(run))
     run_server(app, app.state.service, open_page=open_page)
 
 
@@ -78,7 +79,7 @@ def run_server(app: Starlette, service: Service, *, path: str = "/", open_page: 
 
 def end_service(service: Service) -> None:
     """Break off what still loads, and raise what kept the model from loading."""
-    if service.status == "loading":
+    if service.loading:
         # A thread is still inside torch, which crashes if the interpreter ends around it.
         Console(stderr=True).show_cursor()  # a progress bar may have hidden it
         sys.stdout.flush()
@@ -90,11 +91,10 @@ def end_service(service: Service) -> None:
 def open_completer(run: Path, device: str, report: Callable[[str], None]) -> Completer:
     """Load a run in the background, and report progress where that takes long."""
     # They import torch: after the port is open.
-    import torch
-
     from satkgc.completion import Completer, is_prepared
     from satkgc.training import RunFolder
 
+    run = run.resolve()  # a link may lead elsewhere later
     if not is_prepared(run):
         print(
             f"this run has no index yet: its {RunFolder.load(run).kg.num_entities:,} entities are encoded first; "
@@ -102,13 +102,31 @@ def open_completer(run: Path, device: str, report: Callable[[str], None]) -> Com
             file=sys.stderr,
             flush=True,
         )
-    if "OMP_NUM_THREADS" not in os.environ:
-        # Leave a core to the connections: where both share one, each waits for the other.
-        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+    _leave_a_core()
     completer = Completer.load(run, device, on_progress=report)
+    completer.info()  # of this version, as long as it lies there
     with suppress(SatkgcError):  # the first question is slow: no user should wait for it
         completer.tails(completer.kg.entities.id(0), completer.kg.relations.id(0))
     return completer
+
+
+@cache
+def _leave_a_core() -> None:
+    """To the connections: where both share one, each waits for the other."""
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+
+
+def version_of(run: Path) -> tuple[str, int, int] | None:
+    """What tells one version of a run from another: which index lies there, the last thing that an update writes; None
+    where there is none."""
+    try:
+        file = (run / "index" / "index.json").stat()
+        return str(run.resolve()), file.st_ino, file.st_mtime_ns
+    except OSError:
+        return None
 
 
 def check_run(run: Path) -> None:

@@ -21,6 +21,7 @@ from satkgc.completion import (
     Relation,
     RelationShare,
     Role,
+    RunVersion,
     TriplePart,
     UnknownNameError,
 )
@@ -230,8 +231,9 @@ class ServiceInfo(BaseModel):
     candidates: CandidateRecall | None = Field(
         description="of a fused model on a large graph: how often what should be found is among its candidates"
     )
+    run_version: RunVersion = Field(description="1 as it was trained, one more with every `satkgc update`")
     review: bool = Field(description="whether there are proposals to decide on")
-    version: str
+    version: str = Field(description="of satkgc")
 
 
 class Health(BaseModel):

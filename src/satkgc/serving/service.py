@@ -1,8 +1,10 @@
-"""The model behind the API: loaded in the background, asked in micro-batches, stopped without dropping a question."""
+"""The model behind the API: loaded in the background, asked in micro-batches, exchanged for a new version of the run
+and stopped without dropping a question."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fastapi import HTTPException, Request
 
 from satkgc.completion import Answer, Question
+from satkgc.errors import SatkgcError
 from satkgc.serving.metrics import ServiceMetrics
 from satkgc.serving.queue import ReviewQueue
 from satkgc.serving.settings import MAX_WAITING, ServiceSettings
@@ -24,6 +27,8 @@ CLIENT_CLOSED_REQUEST = 499  # nobody reads it; it is counted in /metrics
 Q = TypeVar("Q")
 A = TypeVar("A")
 T = TypeVar("T")
+Asked = tuple["Completer", Question]  # a question, and the version of the run that is to answer it
+LOOK = 1.0  # seconds between two looks whether there is a new version
 
 
 class NotReady(Exception):
@@ -35,18 +40,25 @@ class Busy(Exception):
 
 
 class Service:
-    """Loads a completer in the background: the port is open meanwhile, and `/health` says how far it is."""
+    """Loads a completer in the background: the port is open meanwhile, and `/health` says how far it is.
 
-    def __init__(self, load: Callable[[], Completer], settings: ServiceSettings) -> None:
+    `version` says which version of the run is there now, None where none can be opened. When it changes, the new one is
+    loaded beside the old, which answers until then, and also afterwards what was asked of it.
+    """
+
+    def __init__(
+        self, load: Callable[[], Completer], settings: ServiceSettings, version: Callable[[], object] = lambda: None
+    ) -> None:
         self.metrics = ServiceMetrics()
         self.failure: Exception | None = None
         self.progress: str | None = None  # of a load that takes long
         self.on_failure: Callable[[], None] = lambda: None  # called if the completer cannot be loaded
         self.settings = settings
-        self._load = load
-        self._ready: tuple[Completer, Batcher[Question, list[Answer]]] | None = None
-        self._review: ReviewQueue | None = None
-        self._settled = Event()
+        self.loading = False  # whether a thread is opening a completer now
+        self._load, self._version = load, version
+        self._ready: tuple[Completer, ReviewQueue | None] | None = None
+        self.batcher: Batcher[Asked, list[Answer]]  # where questions wait for their answers, once it has started
+        self._settled, self._stopping = Event(), Event()
 
     @property
     def status(self) -> str:
@@ -55,66 +67,93 @@ class Service:
 
     @property
     def completer(self) -> Completer:
-        """The completer; NotReady until it is loaded."""
+        """The completer; NotReady until it is loaded. Another one may be here a moment later: keep it for a request."""
         return self._loaded()[0]
-
-    @property
-    def batcher(self) -> Batcher[Question, list[Answer]]:
-        """Where questions wait for their answers; NotReady until the completer is loaded."""
-        return self._loaded()[1]
 
     @property
     def review(self) -> ReviewQueue:
         """The proposals to decide on; NotReady until the completer is loaded."""
-        self._loaded()
-        assert self._review is not None, "its routes are there where it is"
-        return self._review
+        review = self._loaded()[1]
+        assert review is not None, "its routes are there where it is"
+        return review
 
     def start(self) -> None:
         """Begin to load."""
+        self.batcher = Batcher(
+            _answer,
+            weight=lambda asked: asked[0].texts_read(asked[1]),
+            size=self.settings.batch_size,
+            wait=self.settings.batch_wait,
+            capacity=MAX_WAITING,
+            observe=self.metrics.batches.observe,
+        )
+        self.loading = True
         Thread(target=self._run, name="satkgc-load", daemon=True).start()
 
     def wait(self, seconds: float) -> None:
         """Until the completer is loaded, or could not be, or the time is over."""
         self._settled.wait(seconds)
 
-    def ask(self, question: Question) -> list[Answer]:
+    def ask(self, completer: Completer, question: Question) -> list[Answer]:
         """The answers to one question, by whatever pass of the model has room for it; waits for them."""
-        return self.batcher.submit(question).result()
+        return self.batcher.submit((completer, question)).result()
 
     def stop(self) -> None:
         """Answer what is still in the queue."""
-        if self._ready:
-            self._ready[1].close()
+        self._stopping.set()
+        self.batcher.close()
 
-    def _loaded(self) -> tuple[Completer, Batcher[Question, list[Answer]]]:
+    def _loaded(self) -> tuple[Completer, ReviewQueue | None]:
         if self._ready is None:
             progress = f" ({self.progress})" if self.progress else ""
             raise NotReady("the model could not be loaded" if self.failure else f"the model is still loading{progress}")
         return self._ready
 
     def _run(self) -> None:
+        version = self._version()
         try:
-            completer = self._load()
-            if self.settings.proposals is not None:
-                self._review = ReviewQueue.open(completer, self.settings.proposals)
-            batcher = Batcher(
-                completer.ask_each,
-                weight=completer.texts_read,
-                size=self.settings.batch_size,
-                wait=self.settings.batch_wait,
-                capacity=MAX_WAITING,
-                observe=self.metrics.batches.observe,
-            )
+            self._open()
         except Exception as error:
             self.failure = error
             self._settled.set()
             self.on_failure()
             return
-        self.metrics.waiting.set_function(batcher.waiting)
+        self.metrics.waiting.set_function(self.batcher.waiting)
         self.metrics.ready.set(1)
-        self._ready = completer, batcher
         self._settled.set()
+        version = version or self._version()  # or it was prepared here
+        while not self._stopping.wait(LOOK):
+            if (now := self._version()) not in (None, version):
+                version = now
+                self._exchange()
+
+    def _open(self) -> None:
+        self.loading = True
+        try:
+            completer = self._load()
+            proposals = self.settings.proposals
+            self._ready = completer, None if proposals is None else ReviewQueue.open(completer, proposals)
+        finally:
+            self.loading = False
+
+    def _exchange(self) -> None:
+        """Go on with the version that is there now; one that cannot be opened is left, and the next is waited for."""
+        try:
+            self._open()
+        except Exception as error:
+            print(f"the new version cannot be served, the one before goes on: {error}", file=sys.stderr, flush=True)
+            return
+        number = self.completer.info().run_version.number
+        print(f"version {number} of the run is served now", file=sys.stderr, flush=True)
+
+
+def _answer(asked: list[Asked]) -> list[list[Answer] | SatkgcError]:
+    """Each question by the version that it was asked of: while one takes the place of another there are two."""
+    answers: dict[int, list[Answer] | SatkgcError] = {}
+    for completer in {id(completer): completer for completer, _ in asked}.values():
+        rows = [row for row, (own, _) in enumerate(asked) if own is completer]
+        answers |= zip(rows, completer.ask_each([asked[row][1] for row in rows]), strict=True)
+    return [answers[row] for row in range(len(asked))]
 
 
 class Batcher(Generic[Q, A]):

@@ -6,7 +6,7 @@ from satkgc.training.fuse import fuse_or_stop
 from satkgc.training.loop import Callback
 from satkgc.training.mixture import fit_parts
 from satkgc.training.recipes import OF_FUSED, default_recipe, make_config, recipe_names
-from satkgc.training.run_folder import RunFolder
+from satkgc.training.run_folder import RunFolder, exclusive, model_sum
 from satkgc.training.trainer import EXIT_CODES, train_or_stop
 
 __all__ = [
@@ -20,9 +20,11 @@ __all__ = [
     "RunFolder",
     "TrainingConfig",
     "default_recipe",
+    "exclusive",
     "fit_parts",
     "fuse_or_stop",
     "make_config",
+    "model_sum",
     "recipe_names",
     "train_or_stop",
 ]

@@ -119,6 +119,11 @@ class RunFolder:
         return KnowledgeGraph.load(whole if not own.exists() and whole.exists() else own)
 
     @property
+    def updates(self) -> list[dict[str, Any]]:
+        """What it has taken in since it was trained, one note each."""
+        return list(self.about.get("updates", ()))
+
+    @property
     def experts(self) -> dict[str, RunFolder]:
         """The runs that a fused run is made of, those that are there; none of any other."""
         folders = {name: self.folder / "experts" / name for name in self.config.experts}
@@ -195,7 +200,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         remedy = "wait for it, end it, or choose another --out"
-        raise SatkgcError("another process is training this run", where=folder, remedy=remedy) from error
+        raise SatkgcError("another process is at work on this run", where=folder, remedy=remedy) from error
     except NotImplementedError:  # so filelock before 4 says of a file system without locks
         pass
     try:

@@ -140,7 +140,7 @@ def test_what_training_has_not_seen_is_refused_but_evaluated(tmp_path):
         (lambda: completer.tails("e0", "r2"), "relation 'r2'"),
         (lambda: completer.heads("r2", "e0"), "relation 'r2'"),
     ):
-        with pytest.raises(SatkgcError, match=f"the {name} has no training triples: its embedding is noise") as told:
+        with pytest.raises(SatkgcError, match=f"training saw no triples of the {name}: it has no embedding") as told:
             ask()
         assert "\n" not in str(told.value)
 

@@ -128,6 +128,13 @@ def read_tables(
     return assemble(name, joined, listed, relation_listing, options)
 
 
+def read_entities(options: ReadOptions) -> Vocabulary:
+    """The tables of entities alone."""
+    listing = join_listings([_read_listing(open_table(_beside(path)), options) for path in options.entities])
+    assert listing is not None
+    return Vocabulary.build("entity", *check_listing("entity", listing, options))
+
+
 def _read_listed(file: SourceFile, name: str, options: ReadOptions) -> KnowledgeGraph | None:
     """The fast path for large graphs (see `number_triples`), or None where it cannot be taken."""
     if len(options.entities) != 1 or options.unlisted != "error" or not file.stem.lower().endswith(".parquet"):

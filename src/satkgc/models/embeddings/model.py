@@ -185,17 +185,24 @@ class EmbeddingModel(Model):
             (relations, relation % kg.num_relations, kg.relations),
         ):
             if not seen[place]:
-                what = f"the {vocabulary.kind} {vocabulary.id(place)!r} has no training triples: its embedding is noise"
+                what = f"training saw no triples of the {vocabulary.kind} {vocabulary.id(place)!r}: it has no embedding"
                 raise SatkgcError(what, remedy="give it some and train again, or use a model that reads text")
 
     @cached_property
     def _seen(self) -> tuple[Bool, Bool]:
-        """Which entities (E,) and relations (R,) have training triples."""
+        """Which entities (E,) and relations (R,) have training triples, and something learnt of them."""
         heads, relations, tails = self.kg.train.T
-        return (
-            np.bincount(np.concatenate([heads, tails]), minlength=self.kg.num_entities) > 0,
-            np.bincount(relations, minlength=self.kg.num_relations) > 0,
+        counts = (
+            np.bincount(np.concatenate([heads, tails]), minlength=self.kg.num_entities),
+            np.bincount(relations, minlength=self.kg.num_relations),
         )
+        learnt = (part.weight.any(1).cpu().numpy() for part in (self.entities, self.relations))
+        entities, relations = ((count > 0) & rows[: len(count)] for count, rows in zip(counts, learnt, strict=True))
+        return entities, relations
+
+    def learnt(self) -> tuple[Bool, Bool]:
+        """Those that training saw."""
+        return self._seen
 
     def _dropout(self, features: Tensor) -> Tensor:
         return functional.dropout(features, self.config.dropout) if self.training and self.config.dropout else features

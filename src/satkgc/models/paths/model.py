@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from satkgc.arrays import Bool, Int32
+from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions
 from satkgc.models.paths.aggregate import STATISTICS, aggregate, aggregate_plain
@@ -236,19 +237,41 @@ class PathModel(Model):
 
     def knows_questions(self, questions: Questions) -> Bool:
         """Those from whose entity paths begin, by relations that training has seen; a new entity needs facts."""
-        frequency = np.bincount(self.kg.train[:, 1], minlength=self.kg.num_relations)
         entities = np.concatenate([self.knows_entities(), [bool(new.facts) for new in questions.new]])
         known = entities.astype(bool)[questions.entities]
-        return np.asarray(known & (frequency[questions.relations % self.kg.num_relations] > 0))
+        return np.asarray(known & self._seen[questions.relations % self.kg.num_relations])
 
     def knows_entities(self) -> Bool:
         """Those that paths can lead to."""
         return np.asarray(self.kg.fact_adjacency.degree > 0)
 
+    def check_question(self, entity: int, relation: int) -> None:
+        """Training must have seen the relation."""
+        relation %= self.kg.num_relations
+        if not self._seen[relation]:
+            what = f"training saw no triples of the relation {self.kg.relations.id(relation)!r}: no path speaks for it"
+            raise SatkgcError(what, remedy="train again, or use a model that reads its name")
+
+    def learnt(self) -> tuple[Bool, Bool]:
+        """All entities, and relations that training saw."""
+        return np.ones(self.kg.num_entities, bool), self._seen
+
+    @cached_property
+    def _seen(self) -> Bool:
+        """Which relations have training triples, and something learnt of them.  # (R,)"""
+        counts = np.bincount(self.kg.train[:, 1], minlength=self.kg.num_relations)
+        return (counts > 0) & self.queries.weight.any(1).cpu().numpy()[: len(counts)]
+
+    def _readable(self, triples: Int32) -> Int32:
+        """Those along which messages can go: a relation that came with an update has no weights."""
+        new = ~self.queries.weight.any(1).cpu().numpy()
+        return triples[~new[triples[:, 1]]] if new.any() else triples
+
     def _message_graph(self, triples: str) -> MessageGraph:
         graph = self._graphs.get(triples)
         if graph is None:
-            graph = MessageGraph.build(getattr(self.kg, triples), self.kg.num_entities, self.kg.num_relations)
+            known = self._readable(getattr(self.kg, triples))
+            graph = MessageGraph.build(known, self.kg.num_entities, self.kg.num_relations)
         if graph.source.device != self.device:
             graph = graph.to(self.device)
         self._graphs[triples] = graph
@@ -274,7 +297,7 @@ class PathModel(Model):
         """The neighbourhood of a question's entity: its entities, ascending, and the facts among them."""
         adjacency, facts = self.kg.fact_adjacency, self.kg.facts
         nodes = neighbourhood(adjacency, head, size or self.config.neighbourhood)
-        triples = triples_within(adjacency, facts, nodes)
+        triples = self._readable(triples_within(adjacency, facts, nodes))
         return nodes, MessageGraph.build(triples, len(nodes), self.kg.num_relations, self.device, self._typical)
 
     @torch.no_grad()
@@ -314,9 +337,8 @@ class PathModel(Model):
                 )
         more = np.array(triples, np.int32).reshape(-1, 3)
         more = more[(more[:, [0, 2]] < self.kg.num_entities + len(new)).all(1)]
-        return MessageGraph.build(
-            np.concatenate([self.kg.facts, more]), self.kg.num_entities + len(new), size, self.device
-        )
+        triples_of_all = self._readable(np.concatenate([self.kg.facts, more]))
+        return MessageGraph.build(triples_of_all, self.kg.num_entities + len(new), size, self.device)
 
     @property
     def _edges(self) -> tuple[Any, Any, Any]:

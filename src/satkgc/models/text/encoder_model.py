@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from satkgc.models.model import Model, NewEntityText, Questions, VectorModel
 from satkgc.models.text.towers import Towers
 from satkgc.settings import Settings
 from satkgc.text import Texts, TokenBatch
+
+ROWS = 16_384  # texts compared at a time
 
 
 class TextReader(Model):
@@ -56,6 +59,9 @@ class TextReader(Model):
         order = np.concatenate([np.flatnonzero(~is_new), np.flatnonzero(is_new)])
         return TokenBatch.concatenate([stored, words]).select(np.argsort(order))
 
+    def _over(self, kg: KnowledgeGraph) -> Self:
+        return type(self)(kg, self.config, self.towers)
+
     def _stored(self, entities: Int32, relations: Int32 | None) -> TokenBatch:
         return self.texts.entities(entities) if relations is None else self.texts.queries(entities, relations)
 
@@ -69,3 +75,16 @@ class TextReader(Model):
 
 class EncoderModel(TextReader, VectorModel):
     """One whose scores are the cosines of the encoders' vectors."""
+
+    def changed_entities(self, before: Self) -> Int32:
+        """New ones, and those of whose text the encoder reads other tokens: a neighbour's name may have come in."""
+        size, parts = before.kg.num_entities, []
+        for start in range(0, size, ROWS):
+            entities = np.arange(start, min(start + ROWS, size), dtype=np.int32)
+            own, old = self.entity_tokens(entities), before.entity_tokens(entities)
+            other = np.diff(own.ptr) != np.diff(old.ptr)
+            same = np.flatnonzero(~other)
+            own, old = own.select(same), old.select(same)
+            other[same[np.repeat(np.arange(len(same)), np.diff(own.ptr))[own.ids != old.ids]]] = True
+            parts.append(entities[other])
+        return np.concatenate([*parts, np.arange(size, self.kg.num_entities, dtype=np.int32)])

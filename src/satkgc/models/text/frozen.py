@@ -18,6 +18,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -119,8 +120,29 @@ class FrozenModel(EncoderModel):
         self.register_buffer("_vectors", vectors, persistent=False)
         self._seed = 0
         heads, relations, tails = kg.train.T
-        self._seen = np.bincount(relations, minlength=kg.num_relations) > 0  # (R,)
         self._loops = np.tile(np.bincount(relations[heads == tails], minlength=kg.num_relations) > 0, 2)  # (2R,)
+
+    @cached_property
+    def _seen(self) -> Bool:
+        """Which relations have training triples, and something learnt of them.  # (R,)"""
+        counts = np.bincount(self.kg.train[:, 1], minlength=self.kg.num_relations)
+        return (counts > 0) & self.relations.weight.any(1).cpu().numpy()[: len(counts)]
+
+    def learnt(self) -> tuple[Bool, Bool]:
+        """All entities, and relations that training saw."""
+        return np.ones(self.kg.num_entities, bool), self._seen
+
+    @torch.no_grad()
+    def grow(self, kg: KnowledgeGraph) -> Self:
+        """Only what is new, or reads otherwise now, is read by the encoder."""
+        model = super().grow(kg)
+        changed = model.changed_entities(self)
+        read = self.towers.encode(self.towers.entity, model.entity_tokens(changed), "reading new texts", progress=True)
+        vectors = self.vectors.new_empty(kg.num_entities, self.towers.dim)
+        vectors[: self.kg.num_entities] = self.vectors
+        vectors[self._ids(changed)] = torch.from_numpy(read).to(vectors.device)
+        model._vectors = vectors
+        return model
 
     @property
     def dim(self) -> int:
@@ -217,7 +239,7 @@ class FrozenModel(EncoderModel):
         """The relation must have training triples."""
         relation %= self.kg.num_relations
         if not self._seen[relation]:
-            what = f"the relation {self.kg.relations.id(relation)!r} has no training triples: its embedding is noise"
+            what = f"training saw no triples of the relation {self.kg.relations.id(relation)!r}: it has no embedding"
             raise SatkgcError(what, remedy="give it some and train again, or use a recipe that reads its name")
 
     def knows_questions(self, questions: Questions) -> Bool:
