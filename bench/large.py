@@ -115,9 +115,8 @@ def main() -> None:
         print(json.dumps(result, indent=1))
         return
     for form, figures in result["import"].items():
-        print(
-            f"import {form}: {figures['s'] / 60:.1f} min ({figures['cpu_s'] / 60:.1f} of processors), {figures['peak_gib']:.2f} GiB"
-        )
+        minutes, processors = figures["s"] / 60, figures["cpu_s"] / 60
+        print(f"import {form}: {minutes:.1f} min ({processors:.1f} of processors), {figures['peak_gib']:.2f} GiB")
     print(f"inspect: {result['inspect']['s'] / 60:.1f} min, {result['inspect']['peak_gib']:.2f} GiB")
     print(f"a batch: {result['batches']['with_hops']['batch_ms']:.1f} ms with hops (at most 50)")
 

@@ -12,7 +12,6 @@ from satkgc.evaluation import MANY_ENTITIES, EvaluationConfig, Report, evaluate
 from satkgc.models import Model, VectorModel
 from satkgc.processes import Processes
 
-
 SAMPLED = 10_000
 
 
