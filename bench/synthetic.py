@@ -8,6 +8,7 @@ writes OUT/triples.parquet (head, relation, tail) and OUT/entities.parquet (id, 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,24 +17,33 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROWS = 1 << 18
+BLOCK = 1 << 25  # triples made at once
 SYLLABLES = ["ba", "den", "fir", "go", "hal", "ki", "lor", "mu", "na", "per", "qui", "ros", "sta", "tel", "vu", "zan"]
 
 
 def triples(entities: int, relations: int, count: int, seed: int = 0) -> np.ndarray:
     """Distinct (count, 3) triples: nearly every entity is a head, and few entities are most of the tails."""
+    return np.concatenate(list(blocks(entities, relations, count, seed)))
+
+
+def blocks(entities: int, relations: int, count: int, seed: int = 0) -> Iterator[np.ndarray]:
+    """The same in parts of at most BLOCK triples, each with heads of its own, so that no triple is in two of them."""
     rng = np.random.default_rng(seed)
     place = rng.permutation(entities)  # ranks are spread over the ids
-    wanted, kept = count, np.empty(0, np.int64)
-    while len(kept) < count:
-        extra = int(1.05 * (wanted - len(kept))) + 16
-        first = np.arange(min(entities, extra)) if not len(kept) else np.empty(0, np.int64)
-        head = np.concatenate([first, place[(entities * rng.random(extra - len(first)) ** 1.5).astype(np.int64)]])
-        tail = place[(entities * rng.random(extra) ** 3).astype(np.int64)]
-        relation = (relations * rng.random(extra) ** 3).astype(np.int64)
-        kept = np.unique(np.concatenate([kept, (head * relations + relation) * entities + tail]))
-    kept = rng.permutation(kept)[:count]
-    head, rest = np.divmod(kept, relations * entities)
-    return np.stack([head, *np.divmod(rest, entities)], 1).astype(np.int32)
+    parts = -(-count // BLOCK)
+    for part in range(parts):
+        wanted, kept = count * (part + 1) // parts - count * part // parts, np.empty(0, np.int64)
+        while len(kept) < wanted:
+            extra = int(1.05 * (wanted - len(kept))) + 16
+            first = np.arange(part, min(entities, parts * extra), parts) if not len(kept) else np.empty(0, np.int64)
+            drawn = place[(entities * rng.random(extra - len(first)) ** 1.5).astype(np.int64)]
+            head = np.concatenate([first, np.minimum(drawn - drawn % parts + part, entities - parts + part)])
+            tail = place[(entities * rng.random(extra) ** 3).astype(np.int64)]
+            relation = (relations * rng.random(extra) ** 3).astype(np.int64)
+            kept = np.unique(np.concatenate([kept, (head * relations + relation) * entities + tail]))
+        kept = rng.permutation(kept)[:wanted]
+        head, rest = np.divmod(kept, relations * entities)
+        yield np.stack([head, *np.divmod(rest, entities)], 1).astype(np.int32)
 
 
 def words(seed: int = 0, count: int = 5000) -> pa.Array:
@@ -68,12 +78,12 @@ def write(out: Path, entities: int, relations: int, count: int, seed: int = 0) -
             columns.append(texts(vocabulary, len(numbers), 8, 32, rng))
             writer.write_batch(pa.record_batch(columns, schema=text))
     edges = pa.schema([("head", pa.string()), ("relation", pa.string()), ("tail", pa.string())])
-    rows = triples(entities, relations, count, seed)
     with pq.ParquetWriter(out / "triples.parquet", edges, compression="snappy") as writer:
-        for start in range(0, count, ROWS):
-            head, relation, tail = rows[start : start + ROWS].T
-            columns = [ids("Q", head), ids("P", relation), ids("Q", tail)]
-            writer.write_batch(pa.record_batch(columns, schema=edges))
+        for rows in blocks(entities, relations, count, seed):
+            for start in range(0, len(rows), ROWS):
+                head, relation, tail = rows[start : start + ROWS].T
+                columns = [ids("Q", head), ids("P", relation), ids("Q", tail)]
+                writer.write_batch(pa.record_batch(columns, schema=edges))
 
 
 def main() -> None:

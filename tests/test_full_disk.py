@@ -179,3 +179,19 @@ def test_a_run_without_an_index_is_served_or_refused_in_one_line(prepared, disk,
         assert_one_line(code, said)
     assert "Traceback" not in said, said
     assert {name for name in state(disk / "run") if name.startswith("index/")} == set()
+
+
+@pytest.mark.parametrize("free", [0, 1 << 20])
+def test_a_source_that_is_sorted_on_a_full_disk(disk, tmp_path, free):
+    rows = [f"a-name-of-some-length-{7919 * i % 100_003},r,another-{104_729 * i % 99_991}" for i in range(40_000)]
+    (tmp_path / "t.csv").write_text("\n".join(["head,relation,tail", *rows]))
+    fill(disk, free)
+    arguments = ["kg", "import", tmp_path / "t.csv", tmp_path / "out", "--memory", 0.1, "--spill", disk]
+    code, said = command(tmp_path / "log", *arguments)
+    assert code == 2
+    assert said.strip().splitlines() == [
+        f"error: {disk}: no space left to sort in; the source needs a few times its size there; free some, "
+        "or choose another folder with --spill"
+    ]
+    assert [path.name for path in disk.iterdir()] == ["filler"]
+    assert not (tmp_path / "out").exists()

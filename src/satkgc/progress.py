@@ -35,8 +35,18 @@ class _Lines(Progress):
         print(f"{task.description}: {done}, about {duration(left)} left", file=sys.stderr, flush=True)
 
 
+_spinners: list[Callable[[], object]] = []
+
+
+def give_way(stop: Callable[[], object]) -> None:
+    """What to call when a bar is shown: two displays at once would write over each other."""
+    _spinners[:] = [stop]
+
+
 def progress_bar(shown: bool = True) -> Progress:
     """A context in which tasks are added and advanced."""
+    while shown and _spinners:
+        _spinners.pop()()
     if shown and not sys.stderr.isatty():
         return _Lines()
     return Progress(console=Console(file=sys.stderr), transient=True, disable=not shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,8 +16,9 @@ from by_hand import counts_of, plain_counts, split_graph, unit_vectors
 import satkgc
 from graphs import graph_of
 from satkgc.errors import SatkgcError
-from satkgc.evaluation import EvaluationConfig, QuestionRanks, candidate_entities, compare, evaluate
-from satkgc.evaluation.ranking import exact_scores
+from satkgc.evaluation import EvaluationConfig, QuestionRanks, Ranks, candidate_entities, compare, evaluate
+from satkgc.evaluation.questions import draw_pool
+from satkgc.evaluation.ranking import exact_scores, sample_candidates
 from satkgc.kg import KnowledgeGraph
 from satkgc.models import EncoderConfig, Questions, TextModel, TextModelConfig
 from satkgc.text import TextConfig
@@ -298,3 +300,55 @@ def test_random_vectors_on_wn18rr_get_the_ranks_of_chance(shared_data, monkeypat
     assert (kg.num_entities - report.ranks["tail"].candidates[:200]).tolist() == others
     groups = report.to_json()["breakdown"]["relation"]
     assert sum(group["tail"]["count"] for group in groups.values()) == len(kg.test) == 3134
+
+
+SAMPLED = 8
+
+
+@pytest.fixture
+def pools(monkeypatch):
+    """Sampled candidates come from a pool on this small graph, too."""
+    monkeypatch.setattr(module, "MANY_ENTITIES", 0)
+
+
+def test_a_pool_gives_plain_ranks_among_its_members(pools):
+    everything = np.concatenate([KG.train, KG.valid, KG.test])
+    report, pool = run(sampled=SAMPLED, seed=5), draw_pool(np.arange(KG.num_entities, dtype=np.int32), SAMPLED, 5)
+    assert len(pool) == min(KG.num_entities, SAMPLED + SAMPLED // 4 + 16) < KG.num_entities
+    assert report.num_candidates == KG.num_entities
+    for direction, asked, answer, shift in (("tail", 0, 2, 0), ("head", 2, 0, KG.num_relations)):
+        scores = exact_scores(QUERIES[KG.test[:, asked], KG.test[:, 1] + shift], ENTITIES).numpy()
+        banned = [
+            {int(x[answer]) for x in everything if x[1] == row[1] and x[asked] == row[asked]}
+            | (set(range(KG.num_entities)) - set(pool.tolist()))
+            for row in KG.test
+        ]
+        whole = Ranks(*plain_counts(scores, KG.test[:, answer], banned).T)
+        np.testing.assert_array_equal(
+            counts_of(report.ranks[direction]), counts_of(sample_candidates(whole, SAMPLED, 5, direction))
+        )
+
+
+def test_of_a_pool_only_its_members_and_the_answers_are_encoded(pools):
+    seen = []
+
+    class Watched(ArrayModel):
+        def encode_entities(self, entities, **options):
+            seen.extend(entities.tolist())
+            return super().encode_entities(entities, **options)
+
+    evaluate(Watched(KG, ENTITIES, QUERIES), KG, "test", EvaluationConfig(sampled=SAMPLED))
+    pool = draw_pool(np.arange(KG.num_entities, dtype=np.int32), SAMPLED, 0)
+    assert sorted(seen) == sorted({*pool.tolist(), *KG.test[:, [0, 2]].ravel().tolist()})
+
+
+def test_figures_of_pools_have_no_bias(pools):
+    """AMRI is that among all candidates, on average; MRR is that of candidates drawn for each question."""
+    full = run()
+    draws = [run(sampled=SAMPLED, seed=seed).metrics()["both"] for seed in range(300)]
+    own = [
+        replace(full, config=full.config.replace(seed=seed)).sampled(SAMPLED).metrics()["both"] for seed in range(300)
+    ]
+    for metric, expected in (("amri", full.metrics()["both"]["amri"]), ("mrr", np.mean([d["mrr"] for d in own]))):
+        values = np.array([draw[metric] for draw in draws])
+        assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(len(values)), metric

@@ -89,6 +89,11 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "valid": (float, "The share to hold out for validation. (default: 0.05, at most 10,000)"),
     "test": (float, "The share to hold out for testing. (default: 0.05, at most 10,000)"),
     "seed": (int, "The seed of that split. (default: 0)"),
+    "memory": (
+        float,
+        "Tables and RDF larger than memory: GiB to read them in, by way of the disk. (default: if needed, at most 4)",
+    ),
+    "spill": (Path, "The folder for what is then on the disk. (default: that of the output; else TMPDIR)"),
 }
 
 
@@ -134,6 +139,9 @@ def import_(
     A source without a split of its own gets a seeded one, in which train has every entity and relation: 5 % of the
     triples each for validation and test, at most 10,000, or the shares --valid and --test.
 
+    Tables and RDF that are larger than memory are read by way of the disk; the graph is the same (pip install
+    'satkgc\\[large]').
+
     A SPARQL endpoint is asked page by page. What has come is kept, and the same command goes on after a stop.
 
     [bold]Examples[/]
@@ -141,6 +149,8 @@ def import_(
       satkgc kg import my-folder my-graph
 
       satkgc kg import triples.parquet my-graph --entities entities.parquet --head subject --tail object
+
+      satkgc kg import huge.parquet my-graph --memory 4 --spill /fast/disk
 
       satkgc kg import dump.nt.gz my-graph --languages de,en --split inductive
 
@@ -176,6 +186,7 @@ def import_(
     files = len(source) > 1 or Path(source[0]).is_file() or is_url(source[0]) or is_pattern(source[0])
     if files and not source[0].lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
+        options.setdefault("spill", out.resolve().parent)
     with status(f"Reading {' '.join(map(_shown, source))}"):
         graph = KnowledgeGraph.load(source, **options)
     with status(f"Writing {out}"):
@@ -301,11 +312,12 @@ def status(text: str) -> Iterator[None]:
     """Say what is going on: at once on a terminal, elsewhere when it takes long."""
     from rich.console import Console
 
-    from satkgc.progress import FIRST
+    from satkgc.progress import FIRST, give_way
 
     console = Console(stderr=True)
     if console.is_terminal:
-        with console.status(text):
+        with console.status(text) as spinner:
+            give_way(spinner.stop)
             yield
         return
     timer = threading.Timer(FIRST, lambda: typer.echo(f"{text} …", err=True))

@@ -4,12 +4,20 @@ from satkgc.evaluation.compare import Difference, QuestionRanks, compare
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.evaluate import ScoreFunctions, Scorer, evaluate, score_blocks
 from satkgc.evaluation.metrics import DIRECTIONS, measure
-from satkgc.evaluation.questions import RankingTask, Slices, candidate_entities, known_answers, split_triples
+from satkgc.evaluation.questions import (
+    MANY_ENTITIES,
+    RankingTask,
+    Slices,
+    candidate_entities,
+    known_answers,
+    split_triples,
+)
 from satkgc.evaluation.ranking import Ranks, find_rivals, rank_queries
 from satkgc.evaluation.report import Report, metrics_table
 
 __all__ = [
     "DIRECTIONS",
+    "MANY_ENTITIES",
     "Difference",
     "EvaluationConfig",
     "QuestionRanks",

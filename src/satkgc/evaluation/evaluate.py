@@ -19,7 +19,7 @@ from satkgc.arrays import Float32, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.metrics import DIRECTIONS
-from satkgc.evaluation.questions import RankingTask, candidate_entities, split_triples
+from satkgc.evaluation.questions import MANY_ENTITIES, RankingTask, candidate_entities, draw_pool, split_triples
 from satkgc.evaluation.ranking import Ranks, rank_queries, rank_scores, ranking_device, to_grid
 from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
@@ -74,10 +74,16 @@ def evaluate(
     that has `score(questions)`, and `ScoreFunctions`, is ranked by its scores, a few questions at a time.
 
     Several `processes` share the work, and all of them get the whole report.
+
+    With `config.sampled`, on graphs of more than MANY_ENTITIES, only a pool of candidates and the answers are encoded.
+    Of such figures AMRI is an estimate without bias of that among all candidates; MRR and Hits@k are higher.
     """
     config = config or EvaluationConfig()
     triples = split_triples(kg, split, rows)
     candidates = candidate_entities(kg, split, config.candidates)
+    count = len(candidates)
+    if config.sampled and count > MANY_ENTITIES and _has_vectors(model) and not config.rerank_hops:
+        candidates = draw_pool(candidates, config.sampled, config.seed)
     tasks = {direction: RankingTask.of(kg, triples, direction, candidates) for direction in DIRECTIONS}
     processes = processes or Processes()
     progress = progress and processes.first
@@ -85,10 +91,10 @@ def evaluate(
         processes = Processes(device=processes.device)
     with _eval_mode(model):
         if _has_vectors(model):
-            ranks, seconds = _rank_by_vectors(model, kg, tasks, candidates, config, progress, processes)
+            ranks, seconds = _rank_by_vectors(model, kg, tasks, triples, candidates, config, progress, processes)
         else:
             ranks, seconds = _rank_by_scores(model, kg, tasks, candidates, config, progress, processes)
-    report = Report(kg, split, triples, config.replace(sampled=0), len(candidates), ranks, seconds)
+    report = Report(kg, split, triples, config.replace(sampled=0), count, ranks, seconds)
     return report.sampled(config.sampled) if config.sampled else report
 
 
@@ -118,6 +124,7 @@ def _rank_by_vectors(
     model: VectorModel,
     kg: KnowledgeGraph,
     tasks: Tasks,
+    triples: Int32,
     candidates: Int32,
     config: EvaluationConfig,
     progress: bool,
@@ -129,6 +136,7 @@ def _rank_by_vectors(
     with ExitStack() as stack:
         own = candidates[processes.share(len(candidates))]
         vectors = _encode_candidates(model, own, config, stack, progress)
+        outside = _encode_outside(model, tasks, triples, candidates, progress, processes)
         for direction, task in tasks.items():
             queries = _encode_questions(model, task, progress, processes)
             start = time.perf_counter()
@@ -147,6 +155,7 @@ def _rank_by_vectors(
                 progress=progress,
                 processes=processes,
                 num_entities=len(candidates),
+                outside=outside.get(direction),
             )
             ranking += time.perf_counter() - start
     return ranks, {"encoding": time.perf_counter() - begin - ranking, "ranking": ranking}
@@ -171,6 +180,25 @@ def _encode_candidates(
         for chunk in itertools.chain([first], chunks):
             chunk.tofile(stream)
     return np.memmap(file, np.float32, "r", shape=(len(candidates), first.shape[1]))
+
+
+def _encode_outside(
+    model: VectorModel, tasks: Tasks, triples: Int32, candidates: Int32, progress: bool, processes: Processes
+) -> dict[str, Float32]:
+    """The vectors of the answers that a pool of candidates lacks, by direction; each entity is encoded once."""
+    if all((task.answers >= 0).all() for task in tasks.values()):
+        return {}
+    entities = np.setdiff1d(triples[:, [0, 2]], candidates).astype(np.int32)
+    several = 1 < processes.world <= len(entities)
+    own = entities[processes.share(len(entities))] if several else entities
+    vectors = np.asarray(model.encode_entities(own, progress=progress), np.float32)
+    if several:
+        shares = torch.from_numpy(vectors).to(processes.device)
+        vectors = processes.gather_shares(shares, len(entities)).cpu().numpy()
+    return {
+        direction: vectors[np.searchsorted(entities, triples[task.answers < 0, 2 if direction == "tail" else 0])]
+        for direction, task in tasks.items()
+    }
 
 
 def _encode_questions(

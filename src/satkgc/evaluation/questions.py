@@ -12,6 +12,8 @@ from satkgc.arrays import Bool, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, KnownTriples
 
+MANY_ENTITIES = 100_000  # from which on sampled candidates come from a pool, and nothing else is encoded
+
 
 @dataclass(frozen=True, eq=False)
 class Slices:
@@ -52,7 +54,7 @@ class RankingTask:
 
     entities: Int32  # (Q,) the entity that is asked about
     relations: Int32  # (Q,) directed: r asks for tails, r + R for heads
-    answers: Int32  # (Q,)
+    answers: Int32  # (Q,) -1: not among them
     known: Slices  # of each question all known answers among the candidates, for the filter
 
     @classmethod
@@ -62,7 +64,9 @@ class RankingTask:
         entities, relations, answers = (np.ascontiguousarray(triples[:, column]) for column in (source, 1, target))
         known = known_answers(kg.known_all, entities, relations, direction)
         if len(candidates) < kg.num_entities:
-            known, answers = known.among(candidates), np.searchsorted(candidates, answers).astype(np.int32)
+            place = np.minimum(np.searchsorted(candidates, answers), len(candidates) - 1)
+            answers = np.where(candidates[place] == answers, place, -1).astype(np.int32)
+            known = known.among(candidates)
         return cls(entities, (relations + shift).astype(np.int32), answers, known)
 
     def __len__(self) -> int:
@@ -77,6 +81,17 @@ def known_answers(known: KnownTriples, entities: Int32, relations: Int32, direct
         ptr, group, values = known.tail_ptr, known.tail_relations, known.tail_heads
     starts, stops = _ranges(ptr, group, entities, relations)
     return Slices(values, starts, stops)
+
+
+def draw_pool(candidates: Int32, sampled: int, seed: int) -> Int32:
+    """Candidates that all questions share, ascending, drawn once from the seed.
+
+    Given a question, a pool is a uniform draw from the candidates: as good as one of its own. It has a quarter more
+    than are `sampled`, for the filter takes some away.
+    """
+    size = min(len(candidates), sampled + sampled // 4 + 16)
+    rng = np.random.default_rng([seed, *b"pool"])
+    return np.sort(candidates[rng.choice(len(candidates), size, replace=False)])
 
 
 def split_triples(kg: KnowledgeGraph, split: str, rows: Int64 | None = None) -> Int32:

@@ -85,6 +85,7 @@ def rank_queries(
     progress: bool = False,
     processes: Processes | None = None,
     num_entities: int | None = None,
+    outside: Float32 | None = None,
 ) -> Ranks:
     """Rank answers[i] by cosine among all entities but the other known answers of query i.
 
@@ -93,6 +94,8 @@ def rank_queries(
 
     With several `processes` each has all queries and its share of `num_entities` entities. Counts of rivals add up over
     the shares, so the ranks are those of one process that has all of them.
+
+    Answers of -1 are none of the entities; `outside` has their vectors, one after the other.
     """
     processes = processes or Processes()
     total = len(entities) if num_entities is None else num_entities
@@ -107,6 +110,11 @@ def rank_queries(
         queries[own], entities, answers[own] - share.start, device
     )
     target = processes.sum(target)  # (Q,) a score and zeros: exact
+    if outside is not None:
+        rows_outside = np.flatnonzero(answers < 0)
+        places = np.arange(len(rows_outside), dtype=np.int32)
+        scores_outside = _answer_scores(queries[rows_outside], outside, places, device)
+        target[torch.from_numpy(rows_outside).to(device)] = scores_outside
     if bonus is not None:
         target += added * torch.from_numpy(bonus.members.contain(answers)).to(target)
     counts = torch.zeros(2, len(queries), dtype=torch.int64, device=device)
@@ -246,7 +254,7 @@ def _ranks(counts: Int64, answers: Int32, known: Slices, num_candidates: int) ->
     """From the counts (2, Q) of rivals; the filter leaves the answer among the candidates."""
     others = known.stops - known.starts - known.contain(answers)
     greater, equal = counts
-    return Ranks(greater, equal, (num_candidates - others).astype(np.int64))
+    return Ranks(greater, equal, (num_candidates - others + (answers < 0)).astype(np.int64))
 
 
 def _columns(dim: int, memory_mib: int) -> int:

@@ -35,7 +35,7 @@ class Adjacency:
         """From (T, 3) triples, in time linear in their number."""
         from satkgc.kg.kernels import build_adjacency
 
-        return cls(*map(_read_only, build_adjacency(as_triples(triples), num_entities)))
+        return cls(*map(_read_only, build_adjacency(as_triples(triples), 0, num_entities)))
 
     @cached_property
     def degree(self) -> Int32:
@@ -73,8 +73,8 @@ class KnownTriples:
         from satkgc.kg.kernels import sorted_by
 
         triples = as_triples(triples)
-        forward = sorted_by(triples, 0, 2, num_entities)
-        backward = sorted_by(triples, 2, 0, num_entities)
+        forward = sorted_by(triples, triples[:0], 0, 2, 0, num_entities)
+        backward = sorted_by(triples, triples[:0], 2, 0, 0, num_entities)
         return cls(num_relations, *map(_read_only, forward), *map(_read_only, backward))
 
     def tails(self, head: int, relation: int) -> Int32:

@@ -73,17 +73,35 @@ def inspect_graph(graph: KnowledgeGraph) -> dict[str, Any]:
 
 def component_sizes(graph: KnowledgeGraph) -> Any:
     """How many entities each connected component of the training graph has; an isolated entity is one of its own."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
+    return (
+        np.bincount(_roots(graph.adjacency.neighbour_ptr, graph.adjacency.neighbours))
+        if graph.num_entities
+        else np.zeros(0, np.int64)
+    )
 
-    if not graph.num_entities:
-        return np.zeros(0, np.int64)
-    adjacency = graph.adjacency
-    ones = np.ones(len(adjacency.neighbours))
-    ptr = adjacency.neighbour_ptr.astype(np.int32) if len(ones) < 2**31 else adjacency.neighbour_ptr
-    shape = (graph.num_entities, graph.num_entities)
-    _, label = connected_components(csr_array((ones, adjacency.neighbours, ptr), shape), directed=False)
-    return np.bincount(label)
+
+@njit(cache=True, nogil=True)
+def _roots(neighbour_ptr, neighbours):  # type: ignore[no-untyped-def]
+    """The number of each entity's component: union-find, four bytes an entity."""
+    root = np.arange(len(neighbour_ptr) - 1).astype(np.int32)
+    for u in range(len(root)):
+        for slot in range(neighbour_ptr[u], neighbour_ptr[u + 1]):
+            a, b = u, neighbours[slot]
+            while root[a] != a:
+                root[a] = root[root[a]]
+                a = root[a]
+            while root[b] != b:
+                root[b] = root[root[b]]
+                b = root[b]
+            root[max(a, b)] = min(a, b)  # so that a root is the first of its component
+    count = 0
+    for u in range(len(root)):
+        if root[u] == u:
+            root[u] = -1 - count  # below 0: numbered
+            count += 1
+        else:
+            root[u] = root[root[u]]  # of one before, which is numbered already
+    return -1 - root
 
 
 def _category_counts(graph: KnowledgeGraph) -> dict[str, dict[str, int]]:

@@ -16,12 +16,14 @@ entity, valid the remaining ones that touch a valid entity.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 from numba import njit
 
 from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
+from satkgc.kg.adjacency import as_indices, as_triples
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.kernels import LOW, sort_buckets
 from satkgc.kg.readers.options import MOST, SHARE
@@ -54,7 +56,7 @@ def split_graph(
         quotas = _quota(valid, present), _quota(test, present)
         entity_side = _inductive(graph, quotas, rng)
         for name, code in (("valid", VALID), ("test", TEST)):
-            entities[name] = np.flatnonzero(entity_side == code).astype(np.int32)
+            entities[name] = as_indices(np.flatnonzero(entity_side == code).astype(np.int32))
         held_out = [len(entities["valid"]), len(entities["test"])]
         side = np.maximum(entity_side[graph.train[:, 0]], entity_side[graph.train[:, 2]])
     if sum(held_out) < sum(quotas):
@@ -63,9 +65,16 @@ def split_graph(
             "%s: only %s %s could be held out, not %s: train needs the rest to know every entity and relation",
             graph.name, f"{sum(held_out):,}", what, f"{sum(quotas):,}",
         )  # fmt: skip
-    train, valid_triples, test_triples = (graph.train[side == code] for code in (TRAIN, VALID, TEST))
-    return KnowledgeGraph.from_arrays(
-        graph.name, graph.entities, graph.relations, train, valid_triples, test_triples, entities, graph.inference
+    train, valid_triples, test_triples = (as_triples(graph.train[side == code]) for code in (TRAIN, VALID, TEST))
+    return replace(
+        graph,
+        train=train,
+        valid=valid_triples,
+        test=test_triples,
+        split_entities=entities,
+        path=None,
+        fingerprint=None,
+        benchmark=None,
     )
 
 

@@ -23,6 +23,7 @@ from satkgc import files, manifest
 from satkgc.errors import SatkgcError
 from satkgc.kg.adjacency import Adjacency, KnownTriples, as_triples
 from satkgc.kg.bounds import check_bounds
+from satkgc.kg.derived import describe, write_adjacency, write_known
 from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
@@ -71,14 +72,24 @@ def write_graph(graph: KnowledgeGraph, folder: Path, *, overwrite: bool = False)
 
 
 def _write_adjacency(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
-    adjacency = _derived(graph, "adjacency")
-    return _save_arrays(folder, "adjacency_", _array_fields(adjacency) | {"degree": adjacency.degree})
+    if "adjacency" in graph.__dict__:
+        adjacency = graph.adjacency
+        return _save_arrays(folder, "adjacency_", _array_fields(adjacency) | {"degree": adjacency.degree})
+    return write_adjacency(folder, graph.train, graph.num_entities)
 
 
 def _write_known(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
-    files = _save_arrays(folder, "known_train_", _array_fields(_derived(graph, "known_train")))
-    if any(len(graph.split(split)) for split in SPLITS[1:]):  # otherwise both are the same
-        files |= _save_arrays(folder, "known_all_", _array_fields(_derived(graph, "known_all")))
+    files: dict[str, Any] = {}
+    for part, splits in (("known_train", ()), ("known_all", SPLITS[1:])):
+        more = [graph.split(split) for split in splits]
+        if part == "known_all" and not any(map(len, more)):  # then both are the same
+            continue
+        if part in graph.__dict__:
+            files |= _save_arrays(folder, f"{part}_", _array_fields(graph.__dict__[part]))
+        else:
+            files |= write_known(
+                folder, part, graph.train, as_triples(np.concatenate([graph.train[:0], *more])), graph.num_entities
+            )
     return files
 
 
@@ -89,13 +100,6 @@ def _write_rest(graph: KnowledgeGraph, folder: Path) -> dict[str, Any]:
     for vocabulary, stem in ((graph.entities, "entities"), (graph.relations, "relations")):
         files |= _save_vocabulary(folder / f"{stem}.arrow", vocabulary)
     return files
-
-
-def _derived(graph: KnowledgeGraph, part: str) -> Any:
-    """A part that is there already, or one built for the moment: a large graph need not hold all of them at once."""
-    if part in graph.__dict__:
-        return graph.__dict__[part]
-    return type(graph).__dict__[part].func(graph)
 
 
 def open_graph(folder: Path, fingerprint: str | None = None) -> KnowledgeGraph:
@@ -209,11 +213,6 @@ def _load_vocabulary(path: Path, kind: str) -> Vocabulary:
         raise ValueError("a text column of another type")
     # By DLPack, because to_numpy would import pandas wherever that is installed.
     return Vocabulary(kind, *texts, *(np.from_dlpack(batch[column]) for column in ("id_order", "name_order")))
-
-
-def describe(path: Path) -> dict[str, Any]:
-    """The size and checksum of a file."""
-    return {"bytes": path.stat().st_size, "sha256": manifest.sha256(path)}
 
 
 def _fingerprint(meta: dict[str, Any]) -> str:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from satkgc.evaluation import MANY_ENTITIES
 from satkgc.models import Model, Questions, StepContext, VectorModel
 from satkgc.progress import duration
 from satkgc.sampling import make_sampler
 from satkgc.training.config import Config
 from satkgc.training.recipes import QUICK
+from satkgc.training.validation import SAMPLED
 
 FEWEST = 20  # steps: a shorter run is not worth a trial
 LONG = 600.0  # seconds: a longer run has its faster choice named
@@ -63,24 +65,28 @@ def estimate(model: Model, config: Config, context: StepContext, steps: int) -> 
             step = _seconds(lambda: model.backward(model.collate(sampler.draw(1)), context), device)
         model.zero_grad(set_to_none=True)
         triples = min(len(kg.valid), training.validation_triples or len(kg.valid)) if training.validations else 0
-        answering = _answering(model, 2 * triples, device) if triples else 0.0
+        answering = _answering(model, 2 * triples, kg.num_entities, device) if triples else 0.0
+        validating = answering
+        if triples and kg.num_entities > MANY_ENTITIES:
+            validating = _answering(model, 2 * triples, SAMPLED + 2 * triples, device)
     except torch.OutOfMemoryError:
         model.zero_grad(set_to_none=True)
         return None
     moments = 2 * sum(p.nbytes for p in model.parameters() if p.requires_grad)
-    # Preparing the run to be asked takes about one more validation.
-    return Estimate(steps, steps * step + (training.validations + 1) * answering, _peak(device) + moments)
+    # Preparing the run to be asked takes about one more validation, among all entities.
+    seconds = steps * step + training.validations * validating + answering
+    return Estimate(steps, seconds, _peak(device) + moments)
 
 
-def _answering(model: Model, questions: int, device: torch.device) -> float:
-    """Seconds that so many questions take, by some of them."""
+def _answering(model: Model, questions: int, ranked: int, device: torch.device) -> float:
+    """Seconds that so many questions take, with so many entities ranked, by some of them."""
     kg, some = model.kg, min(questions, SAMPLE)
     head, relation, _ = kg.valid[np.linspace(0, len(kg.valid) - 1, some).astype(int)].T
     asked = Questions(head, relation)
     if not isinstance(model, VectorModel):
         return _seconds(lambda: model.score(asked), device) * questions / some
     few = np.linspace(0, kg.num_entities - 1, min(kg.num_entities, SAMPLE)).astype(np.int32)
-    entities = _seconds(lambda: model.encode_entities(few), device) * kg.num_entities / len(few)
+    entities = _seconds(lambda: model.encode_entities(few), device) * ranked / len(few)
     return entities + _seconds(lambda: model.encode_questions(asked), device) * questions / some
 
 

@@ -138,7 +138,9 @@ def validate(parts: Parts, interrupts: Interrupts | None = None) -> bool:
         if processes.first:
             parts.checkpoints.save(f"best-{state.step:08d}", {"weights": state.weights()}, {}, state.facts())
     parts.log.note({"step": state.step, "validation": metrics})
-    parts.display.say(f"step {state.step}: validation MRR {mrr:.4f}{', the best so far' if best else ''}")
+    parts.display.say(
+        f"step {state.step}: validation MRR {mrr:.4f}{validation.candidates}{', the best so far' if best else ''}"
+    )
     return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
-from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.adjacency import as_triples
+from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.inspect import warn_of_leaks
 from satkgc.kg.kernels import drop_duplicates
 from satkgc.kg.readers.columns import Listing, Triples, Where, blank, counted, refuse_empty, trimmed
@@ -48,7 +49,7 @@ def assemble(
     for split in splits:
         (head, tail), (relation,) = entity_codes.pop(split), relation_codes.pop(split)
         arrays[split] = np.stack([head, relation, tail], axis=1)  # (T, 3)
-    _check_relations(arrays, relation_vocabulary, splits)
+    check_relations_trained(arrays, relation_vocabulary, {split: t.where for split, t in splits.items()})
     return finish(
         name,
         entity_vocabulary,
@@ -73,16 +74,8 @@ def finish(
         triples[split] = drop_duplicates(rows, len(entities), len(relations))
         if dropped := len(rows) - len(triples[split]):
             log.warning("%s: %s dropped from %s", name, counted(dropped, "duplicate triple"), split)
-    graph = KnowledgeGraph.from_arrays(
-        name,
-        entities,
-        relations,
-        triples["train"],
-        triples.get("valid"),
-        triples.get("test"),
-        held_out,
-        triples.get("inference"),
-    )
+    train, valid, test, inference = (as_triples(triples.get(split, [])) for split in SPLITS)
+    graph = KnowledgeGraph(name, entities, relations, train, valid, test, inference, held_out)
     if len(graph.valid) or len(graph.test):
         warn_of_leaks(graph)
     return split_graph(graph, options.split, options.valid, options.test, options.seed)
@@ -94,32 +87,40 @@ def _exclude(
     """The triples and the listing without the excluded relations; before any check, for they may fail it."""
     cells = [chunk.cast(pa.large_string()) for triples in splits.values() for chunk in triples.relation.chunks]
     counts = pc.value_counts(pa.chunked_array(cells, pa.large_string()).drop_null())
-    ids = counts.field("values").to_pylist()
+    shown = splits["train"].where(0).rpartition(":")[0]  # the file, without a line
+    by_id = dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
+    excluded = excluded_ids(by_id, listing, options, shown)
+    result: dict[str, Triples] = {}
+    for split, triples in splits.items():
+        mask, where = _others(triples.relation, triples.where, excluded)
+        head, relation, tail = (column.filter(mask) for column in (triples.head, triples.relation, triples.tail))
+        result[split] = Triples(head, relation, tail, where)
+    return result, listing and exclude_from_listing(listing, excluded)
+
+
+def excluded_ids(counts: Mapping[str, int], listing: Listing | None, options: ReadOptions, shown: str) -> list[str]:
+    """The ids of the relations to exclude; `counts` has the triples of each relation."""
     listed: dict[str, str] = {}
     if listing is not None and listing.names is not None:
         listed = dict(zip(listing.ids.to_pylist(), trimmed(listing.names).to_pylist(), strict=True))
+    ids = list(counts)
     names = [listed.get(id) or name_from_id(id) for id in ids]
-    shown = splits["train"].where(0).rpartition(":")[0]  # the file, without a line
-    places = excluded_relations(options.exclude, ids, names, counts.field("counts").to_pylist(), shown)
-    excluded = pa.array([ids[place] for place in places])
+    return [ids[place] for place in excluded_relations(options.exclude, ids, names, list(counts.values()), shown)]
 
-    def keep(ids: pa.ChunkedArray, where: Where) -> tuple[pa.ChunkedArray, Where]:
-        mask = pc.invert(pc.is_in(ids, value_set=excluded.cast(ids.type)))
-        rows = np.flatnonzero(mask.to_numpy())
-        return mask, lambda row: where(int(rows[row]))
 
-    result: dict[str, Triples] = {}
-    for split, triples in splits.items():
-        mask, where = keep(triples.relation, triples.where)
-        head, relation, tail = (column.filter(mask) for column in (triples.head, triples.relation, triples.tail))
-        result[split] = Triples(head, relation, tail, where)
-    if listing is not None:
-        mask, where = keep(listing.ids, listing.where)
-        names_left, descriptions = (
-            None if column is None else column.filter(mask) for column in (listing.names, listing.descriptions)
-        )
-        listing = Listing(listing.ids.filter(mask), names_left, descriptions, listing.shown, where)
-    return result, listing
+def exclude_from_listing(listing: Listing, excluded: Sequence[str]) -> Listing:
+    """A table of relations without some of them."""
+    mask, where = _others(listing.ids, listing.where, excluded)
+    names, descriptions = (
+        None if column is None else column.filter(mask) for column in (listing.names, listing.descriptions)
+    )
+    return Listing(listing.ids.filter(mask), names, descriptions, listing.shown, where)
+
+
+def _others(ids: pa.ChunkedArray, where: Where, excluded: Sequence[str]) -> tuple[pa.ChunkedArray, Where]:
+    mask = pc.invert(pc.is_in(ids, value_set=pa.array(excluded, ids.type)))
+    rows = np.flatnonzero(mask.to_numpy())
+    return mask, lambda row: where(int(rows[row]))
 
 
 def _number(
@@ -147,7 +148,7 @@ def _number(
             ids = pa.concat_arrays([ids, new])
         else:
             ids, names, descriptions = seen, names_from_ids(seen), blank(len(seen))
-    _warn_of_likes(kind, ids)
+    warn_of_likes(kind, ids)
     codes = pc.index_in(cells, value_set=ids)
     if codes.null_count:
         assert listing is not None
@@ -163,7 +164,7 @@ def _number(
     return result, Vocabulary.build(kind, ids, names, descriptions)
 
 
-def _warn_of_likes(kind: str, ids: pa.Array) -> None:
+def warn_of_likes(kind: str, ids: pa.Array) -> None:
     """Tell of ids that look the same and are not: with spaces around them, or letters put together differently."""
     plain = pc.utf8_normalize(pc.utf8_trim_whitespace(ids), form="NFC")
     if len(pc.unique(plain)) == len(ids):
@@ -195,7 +196,8 @@ def _refuse_unlisted(
             )
 
 
-def _check_relations(arrays: Mapping[str, Int32], relations: Vocabulary, splits: Mapping[str, Triples]) -> None:
+def check_relations_trained(arrays: Mapping[str, Int32], relations: Vocabulary, wheres: Mapping[str, Where]) -> None:
+    """Refuse a relation that only other splits than train have."""
     trained = np.zeros(len(relations), bool)
     trained[arrays["train"][:, 1]] = True
     for split in arrays.keys() - {"train"}:
@@ -205,7 +207,7 @@ def _check_relations(arrays: Mapping[str, Int32], relations: Vocabulary, splits:
             raise SatkgcError(
                 f"relation {relations.id(arrays[split][row, 1])!r} is in {split} but never in train "
                 f"({len(unseen):,} such triples)",
-                where=splits[split].where(row),
+                where=wheres[split](row),
                 remedy="nothing can be learnt about it: move some of its triples to train, or take them out",
             )
 

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
@@ -37,26 +37,42 @@ class Delimited:
 
     def columns(self, places: Sequence[int], width: int, header: bool = False) -> list[pa.ChunkedArray]:
         """The columns at these places of a file whose rows have `width` cells, as strings; blank lines do not count."""
-        names = [str(i) for i in range(width)]
         try:
             with self.file.open_for_arrow() as stream:
-                table = pyarrow.csv.read_csv(
-                    stream,
-                    pyarrow.csv.ReadOptions(column_names=names, block_size=LONGEST_LINE),
-                    pyarrow.csv.ParseOptions(
-                        delimiter=self.delimiter,
-                        quote_char='"' if self.quoted else False,
-                        double_quote=self.quoted,
-                        newlines_in_values=self.quoted,
-                    ),
-                    pyarrow.csv.ConvertOptions(
-                        column_types=dict.fromkeys(names, pa.string()), include_columns=[names[i] for i in places]
-                    ),
-                )
+                table = pyarrow.csv.read_csv(stream, *self._parser(places, width))
         except pa.ArrowInvalid as error:
             self._explain(width, error)
         # Not skip_rows_after_names: that counts blank lines, too.
         return table.slice(int(header)).columns
+
+    def batches(self, places: Sequence[int], width: int, header: bool = False) -> Iterator[list[pa.Array]]:
+        """As `columns`, some rows at a time."""
+        skip = int(header)
+        try:
+            with (
+                self.file.open_for_arrow() as stream,
+                pyarrow.csv.open_csv(stream, *self._parser(places, width)) as reader,
+            ):
+                for batch in reader:
+                    yield batch.slice(skip).columns
+                    skip = max(0, skip - len(batch))
+        except pa.ArrowInvalid as error:
+            self._explain(width, error)
+
+    def _parser(self, places: Sequence[int], width: int) -> tuple[Any, Any, Any]:
+        names = [str(i) for i in range(width)]
+        return (
+            pyarrow.csv.ReadOptions(column_names=names, block_size=LONGEST_LINE),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.delimiter,
+                quote_char='"' if self.quoted else False,
+                double_quote=self.quoted,
+                newlines_in_values=self.quoted,
+            ),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), include_columns=[names[i] for i in places]
+            ),
+        )
 
     def line_of(self, row: int, header: bool = False) -> int:
         """The line on which a row of `columns` starts or ends; slow, for messages."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,27 +75,30 @@ def names_columns(row: Sequence[str], choices: Choices) -> bool:
     return sum(roles) >= 2
 
 
-def looks_like_header(first: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> bool | None:
-    """Whether a first row without usual names is a header; `columns` has the other rows. None: it cannot be told.
+def looks_like_header(first: Sequence[str], batches: Iterable[Sequence[pa.Array]]) -> bool | None:
+    """Whether a first row without usual names is a header; `batches` has the other rows. None: it cannot be told.
 
     It is one if a column has numbers alone, or IRIs, and no such thing in the first row. It is none if something in it
     comes again: its relation, or one of its entities as either end.
     """
-    if not len(columns[0]):
+    alike = {(i, p) for i, cell in enumerate(first) for p in (_NUMBER, _IRI) if not re.match(p, cell)}
+    again, rows = False, 0
+    for columns in batches:
+        rows += len(columns[0])
+        alike = {(i, p) for i, p in alike if pc.all(pc.match_substring_regex(columns[i], p), min_count=0).as_py()}
+        ends = (columns[0], columns[-1])
+        again = again or any(_has(column, cell) for cell in (first[0], first[-1]) for column in ends)
+        again = again or any(_has(column, cell) for cell, column in zip(first[1:-1], columns[1:-1], strict=True))
+        if again and not alike and rows >= 3:
+            return False
+    if not rows:
         return False  # one row alone; a header would have nothing below it
-    if len(columns[0]) >= 3:
-        for cell, column in zip(first, columns, strict=True):
-            for pattern in (_NUMBER, _IRI):
-                if not re.match(pattern, cell) and pc.all(pc.match_substring_regex(column, pattern)).as_py():
-                    return True
-    ends = (columns[0], columns[-1])
-    again = any(_has(column, cell) for cell in (first[0], first[-1]) for column in ends)
-    if again or any(_has(column, cell) for cell, column in zip(first[1:-1], columns[1:-1], strict=True)):
-        return False
-    return None
+    if rows >= 3 and alike:
+        return True
+    return False if again else None
 
 
-def _has(column: pa.ChunkedArray, cell: str) -> bool:
+def _has(column: pa.Array, cell: str) -> bool:
     return pc.index(column, pa.scalar(cell, column.type)).as_py() >= 0
 
 

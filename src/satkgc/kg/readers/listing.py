@@ -26,25 +26,29 @@ def check_listing(kind: str, listing: Listing, options: ReadOptions) -> tuple[pa
     descriptions = blank(len(ids)) if listing.descriptions is None else trimmed(listing.descriptions)
     names = names_from_ids(ids) if listing.names is None else trimmed(listing.names)
     if len(pc.unique(ids)) < len(ids):
-        rows, names, descriptions = _distinct(kind, ids, names, descriptions, listing, options.duplicates)
+        rows, names, descriptions = choose_rows(kind, ids, names, descriptions, listing, options.duplicates)
         ids, names, descriptions = (column.take(rows) for column in (ids, names, descriptions))
     nameless = pc.equal(names, "")
     if kind == "entity" and options.textless == "error":
         textless = pc.and_(nameless, pc.equal(descriptions, ""))
         if (row := pc.index(textless, True).as_py()) >= 0:
-            others = pc.sum(textless).as_py() - 1
-            have = f"and {others:,} more have" if others else "has"
-            raise SatkgcError(
-                f"entity {ids[row].as_py()!r} {have} neither name nor description",
-                where=listing.where(row if rows is None else rows[row].as_py()),
-                remedy="give each one, or let the id serve as the name with --textless allow",
-            )
+            where = listing.where(row if rows is None else rows[row].as_py())
+            raise refuse_textless(ids[row].as_py(), pc.sum(textless).as_py(), where)
     if pc.any(nameless).as_py():
         names = pc.replace_with_mask(names, nameless, names_from_ids(ids.filter(nameless)))
     return ids, names, descriptions
 
 
-def _distinct(
+def refuse_textless(id: str, count: int, where: str) -> SatkgcError:
+    """What to say of so many entities without a text, of which this is the first."""
+    return SatkgcError(
+        f"entity {id!r} {f'and {count - 1:,} more have' if count > 1 else 'has'} neither name nor description",
+        where=where,
+        remedy="give each one, or let the id serve as the name with --textless allow",
+    )
+
+
+def choose_rows(
     kind: str, ids: pa.Array, names: pa.Array, descriptions: pa.Array, listing: Listing, duplicates: Duplicates
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
     """The rows to keep, one for each id, and the texts with those that the kept ones get; the same row twice is one."""

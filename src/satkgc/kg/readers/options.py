@@ -140,6 +140,11 @@ class ReadOptions:
     # Seed of the split: the same seed and source give the same split.
     seed: int = 0
 
+    # GiB to read a source in that is larger than memory; what does not fit goes to a temporary folder on the disk, in
+    # `spill`, or where TMPDIR says. None: a large source gets half of the memory that is free, 4 GiB at most.
+    memory: float | None = None
+    spill: Path | None = None
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "languages", _tags(self.languages))
         if isinstance(relations := getattr(self, "relations"), str):  # noqa: B009
@@ -162,6 +167,10 @@ class ReadOptions:
         ):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise SatkgcError(f"{name} cannot be {value!r}", remedy=f"use one of {', '.join(get_args(kind))}")
+        if self.spill is not None:
+            object.__setattr__(self, "spill", Path(self.spill))
+        if self.memory is not None and not self.memory > 0:
+            raise SatkgcError(f"no graph is read in {self.memory:g} GiB", remedy="give more memory")
         if self.page_size < 1 or not 0 <= self.pause < 3600:
             remedy = "choose a size of 1 or more and less than an hour"
             raise SatkgcError(f"pages of {self.page_size}, {self.pause:g} s apart", remedy=remedy)
@@ -182,6 +191,7 @@ APPLIES = {
     **dict.fromkeys(("label", "description"), ("table", "rdf", "sparql")),
     **dict.fromkeys(("alt_label", "literals", "languages", "graphs"), ("rdf", "sparql")),
     **dict.fromkeys(("query", "page_size", "pause"), ("sparql",)),
+    "memory": ("table", "rdf"),
 }
 FLAGS = {"graphs": "graph", "literals": "literal"}  # each takes one
 _FORMS = {"folder": "a folder of train.tsv", "table": "tables", "rdf": "RDF", "sparql": "endpoints"}

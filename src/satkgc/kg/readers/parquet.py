@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -43,13 +43,30 @@ class ParquetTable:
 
     def columns(self, places: Sequence[int], header: bool = True) -> list[pa.ChunkedArray]:
         """The columns at these places, as strings."""
+        table = pa.Table.from_batches(list(self._batches(places)))
+        return [self._as_text(table.column(i), table.schema.names[i], 0) for i in range(len(places))]
+
+    def batches(self, places: Sequence[int], header: bool = True) -> Iterator[list[pa.Array]]:
+        """As `columns`, some rows at a time."""
+        first = 0
+        for batch in self._batches(places):
+            columns = [pa.chunked_array([column]) for column in batch.columns]
+            names = batch.schema.names
+            yield [self._as_text(c, name, first).combine_chunks() for c, name in zip(columns, names, strict=True)]
+            first += len(batch)
+
+    def estimate(self) -> int:
+        """How many rows it says that it has."""
+        return self._parquet.metadata.num_rows
+
+    def _batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
         names = [self.names[i] for i in places]
         for name in names:
             if self.names.count(name) > 1:
                 raise SatkgcError(
                     f"two columns are called {name!r}", where=self._file.shown, remedy="rename one of them"
                 )
-        batches, left = [], most_unpacked(self._file.path)
+        rows, left = 0, most_unpacked(self._file.path)
         try:
             for batch in self._parquet.iter_batches(ROWS, columns=names):
                 left -= sum(map(_written_out, batch.columns))
@@ -59,32 +76,31 @@ class ParquetTable:
                         where=self._file.shown,
                         remedy="if you trust it, write it again without compression",
                     )
-                batches.append(batch)
+                rows += len(batch)
+                yield batch.select(names)
         except DAMAGE as error:
             self._refuse(error)
-        if not sum(len(batch) for batch in batches):  # what the file says of itself may be wrong
+        if not rows:  # what the file says of itself may be wrong
             raise SatkgcError("the table has no rows", where=self._file.shown, remedy="put rows in it")
-        table = pa.Table.from_batches(batches)
-        return [self._as_text(table.column(name), name) for name in names]
 
-    def _as_text(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    def _as_text(self, column: pa.ChunkedArray, name: str, first: int) -> pa.ChunkedArray:
         try:
             text = column.cast(pa.large_string())
         except pa.ArrowException:
             if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-                self._refuse_bytes(column)
+                self._refuse_bytes(column, first)
             raise SatkgcError(
                 f"column {name!r} is no text but {column.type}", where=self._file.shown, remedy="choose another column"
             ) from None
         try:
             text.validate(full=True)
         except pa.ArrowInvalid:
-            self._refuse_bytes(text)
+            self._refuse_bytes(text, first)
         return text
 
-    def _refuse_bytes(self, column: pa.ChunkedArray) -> NoReturn:
+    def _refuse_bytes(self, column: pa.ChunkedArray, first: int) -> NoReturn:
         """Say which cell is not UTF-8; Parquet does not check, and neither does Arrow when it reads."""
-        for row, cell in enumerate(column.cast(pa.large_binary())):
+        for row, cell in enumerate(column.cast(pa.large_binary()), first):
             try:
                 (cell.as_py() or b"").decode()
             except UnicodeDecodeError:

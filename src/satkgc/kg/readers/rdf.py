@@ -19,10 +19,12 @@ from urllib.parse import quote
 from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.guards import TermGuard, XmlGuard
+from satkgc.kg.readers.large import memory_to_read, tell_obstacle
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.owl_syntaxes import rdf_xml, syntax_of
 from satkgc.kg.readers.rdf_nodes import RdfNodes
 from satkgc.kg.readers.source import SourceFile
+from satkgc.kg.readers.staging import staging
 
 log = logging.getLogger("satkgc.kg")
 
@@ -41,11 +43,23 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
 def read_as(shown: str, files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
     """Read RDF files that messages call by one name."""
     require_pyoxigraph(shown)
-    nodes = RdfNodes(shown, options)
+    name = options.name or Path(files[0].stem).stem
+    if (memory := memory_to_read(files, options)) is not None:
+        if not options.literals:
+            from satkgc.kg.readers.large_rdf import StagedNodes
+
+            with staging(memory, options.spill, shown) as area:
+                return _read(StagedNodes(shown, options, area), files, options).graph(name, options)
+        tell_obstacle("literals", shown, options)
+    return _read(RdfNodes(shown, options), files, options).graph(name, options)
+
+
+def _read(nodes: RdfNodes, files: Sequence[SourceFile], options: ReadOptions) -> RdfNodes:
+    shown = nodes.shown
     quads = (quad for file in files for quad in _quads(file, nodes.prefixes))
     for quad in _of_graphs(quads, options.graphs, shown):
         nodes.add(quad)
-    return nodes.graph(options.name or Path(files[0].stem).stem, options)
+    return nodes
 
 
 def read_statements(

@@ -45,7 +45,7 @@ class RdfNodes:
 
         self._kinds = NamedNode, BlankNode, Literal
         self.prefixes = dict(PREFIXES)
-        self._shown = shown
+        self.shown = shown
         self._nodes: dict[str, int] = {}
         self._relations: dict[str, int] = {}
         self._triples = array("i")  # head, relation, tail, head, …
@@ -66,7 +66,7 @@ class RdfNodes:
             return
         if (role := self._texts.role(predicate, self.prefixes)) is not None:
             if isinstance(object, literal):
-                self._texts.offer(self._number(subject), role, object.value, object.language)
+                self._add_text(subject, role, object)
             return
         if isinstance(object, literal):
             wanted = self._values.wants(predicate, self.prefixes)
@@ -75,24 +75,36 @@ class RdfNodes:
         elif not isinstance(object, (named, blank)):
             self._quoted += 1
         else:
-            relation = self._index(predicate, self._relations)
-            self._triples.extend((self._number(subject), relation, self._number(object)))
+            self._add_triple(subject, predicate, object)
+
+    def _add_text(self, subject: Any, role: tuple[str, int], literal: Any) -> None:
+        self._texts.offer(self._number(subject), role, literal.value, literal.language)
+
+    def _add_triple(self, subject: Any, predicate: str, object: Any) -> None:
+        relation = self._index(predicate, self._relations)
+        self._triples.extend((self._number(subject), relation, self._number(object)))
 
     def _number(self, node: Any) -> int:
-        return self._index(node.value if isinstance(node, self._kinds[0]) else f"_:{node.value}", self._nodes)
+        return self._index(self._key(node), self._nodes)
+
+    def _key(self, node: Any) -> str:
+        return node.value if isinstance(node, self._kinds[0]) else f"_:{node.value}"
 
     def _index(self, key: str, known: dict[str, int]) -> int:
         number = known.get(key)
         if number is None:
-            if len(key) > LONGEST_IRI:
-                raise SatkgcError(f"an IRI of {len(key):,} characters", where=self._shown, remedy="shorten it")
+            self._check_length(key)
             number = known[key] = len(known)
         return number
 
+    def _check_length(self, key: str) -> None:
+        if len(key) > LONGEST_IRI:
+            raise SatkgcError(f"an IRI of {len(key):,} characters", where=self.shown, remedy="shorten it")
+
     def graph(self, name: str, options: ReadOptions) -> KnowledgeGraph:
         """Choose the entities, number them and put the graph together."""
-        self._texts.refuse_unused([*self._literals, *self._relations], self._shown)
-        self._values.refuse_unused([*self._literals, *self._values.predicates], self._shown)
+        self._texts.refuse_unused([*self._literals, *self._relations], self.shown)
+        self._values.refuse_unused([*self._literals, *self._values.predicates], self.shown)
         keys = list(self._nodes)
         triples = np.array(self._triples, np.int32).reshape(-1, 3)
         named = np.fromiter((bool(self._texts.names.of(i)) for i in range(len(keys))), bool, len(keys))
@@ -104,12 +116,12 @@ class RdfNodes:
             there = [place for place, count in enumerate(counts) if count]
             ids, names = [relation_keys[i] for i in there], [self._name(relation_keys[i]) for i in there]
             places = excluded_relations(
-                options.exclude, ids, names, [counts[i] for i in there], self._shown, self.prefixes
+                options.exclude, ids, names, [counts[i] for i in there], self.shown, self.prefixes
             )
             triples = triples[~np.isin(triples[:, 1], [there[place] for place in places])]
         if not len(triples):
             raise SatkgcError(
-                "no statement in it joins two entities", where=self._shown, remedy="give a file with links between IRIs"
+                "no statement in it joins two entities", where=self.shown, remedy="give a file with links between IRIs"
             )
         chosen = np.fromiter(
             (self._texts.has_text(i) and key not in self._relations for i, key in enumerate(keys)),
@@ -144,9 +156,12 @@ class RdfNodes:
         """The id of a relation made of several."""
         if len(path) == 1:
             return path[0]
-        key = compose(path, lambda short: self._composed.get(short, path) != path or short in self._nodes)
+        key = compose(path, lambda short: self._composed.get(short, path) != path or self._is_node(short))
         self._composed[key] = path
         return key
+
+    def _is_node(self, key: str) -> bool:
+        return key in self._nodes
 
     def _vocabulary(self, kind: str, keys: list[str]) -> Vocabulary:
         names = [self._name(key) for key in keys]

@@ -59,6 +59,11 @@ class RdfTexts:
         if role[0] == "other" and rank is not None:
             self._other.setdefault(node, []).append((rank, text))
 
+    def rank(self, role: tuple[str, int], language: str | None) -> int | None:
+        """How good a text is, the lowest best; None for another name in a language nobody asked for."""
+        rank, wanted = self._by_role[role[0]].rank(role[1], language)
+        return rank if wanted or role[0] != "other" else None
+
     def has_text(self, node: int) -> bool:
         """Whether anything is said of a node."""
         return bool(self.names.of(node) or self.descriptions.of(node) or node in self._other)
@@ -98,10 +103,7 @@ class BestTexts:
 
     def offer(self, node: int, place: int, text: str, language: str | None, keep: bool = True) -> int | None:
         """Take the text if it is better than what the node has; its rank, or None in a language nobody asked for."""
-        language = (language or "").lower()
-        self.by_language[language] += 1
-        by_language = self._language_rank(language)
-        rank = by_language * self.STEP + place
+        rank, wanted = self.rank(place, language)
         if keep:
             missing = node + 1 - len(self._texts)
             if missing > 0:
@@ -109,7 +111,14 @@ class BestTexts:
                 self._ranks.extend([2**31 - 1] * missing)
             if rank < self._ranks[node]:
                 self._texts[node], self._ranks[node] = text, rank
-        return rank if by_language <= 2 * len(self._languages) else None
+        return rank if wanted else None
+
+    def rank(self, place: int, language: str | None) -> tuple[int, bool]:
+        """How good a text of this predicate and language is, and whether anybody asked for the language."""
+        language = (language or "").lower()
+        self.by_language[language] += 1
+        by_language = self._language_rank(language)
+        return by_language * self.STEP + place, by_language <= 2 * len(self._languages)
 
     def of(self, node: int) -> str:
         """The text of a node, or an empty string."""

@@ -7,6 +7,7 @@ cells are whole nodes, are read by `neo4j.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,7 @@ from satkgc.kg.readers.assemble import assemble, finish
 from satkgc.kg.readers.columns import Listing, Triples, Where, blank, join_listings, join_triples, unlisted
 from satkgc.kg.readers.delimited import Delimited, csv_delimiter
 from satkgc.kg.readers.header import Choices, column_flags, locate, looks_like_header, names_columns
+from satkgc.kg.readers.large import memory_to_read, tell_obstacle
 from satkgc.kg.readers.listing import check_listing
 from satkgc.kg.readers.options import SPLIT_VALUES, ReadOptions
 from satkgc.kg.readers.parquet import ParquetTable, number_triples
@@ -29,6 +31,7 @@ from satkgc.kg.readers.source import SourceFile
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 
 LARGE = 64 << 20  # bytes of a Parquet file
+PACKED = 5  # times smaller is a text that is packed, about
 MANY = 10  # rows from which on the number of relations says something
 
 
@@ -45,6 +48,17 @@ class TextTable:
         """The columns at these places."""
         return self._text.columns(places, len(self.names), header)
 
+    def batches(self, places: Sequence[int], header: bool = True) -> Iterator[list[pa.Array]]:
+        """As `columns`, some rows at a time."""
+        return self._text.batches(places, len(self.names), header)
+
+    def estimate(self) -> int:
+        """About how many rows it has, by the length of the first ones; what is packed has some times as many."""
+        lines = list(itertools.islice(self._text.rows(), 1000))
+        letters = sum(len(cell.encode()) + 1 for _, row in lines for cell in row)
+        packed = self._file.stem != self._file.path.name
+        return int((PACKED if packed else 1) * self._file.path.stat().st_size / max(1, letters) * len(lines)) or 1
+
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row, the first one too."""
         return self._text.rows()
@@ -52,6 +66,9 @@ class TextTable:
     def where(self, row: int, header: bool = True) -> str:
         """The place that a message names."""
         return self._file.at(self._text.line_of(row, header))
+
+
+FileTable = TextTable | ParquetTable
 
 
 class Table(Protocol):
@@ -67,7 +84,7 @@ class Table(Protocol):
         """The place that a message names."""
 
 
-def open_table(file: SourceFile) -> Table:
+def open_table(file: SourceFile) -> FileTable:
     """A table by the ending of its name."""
     return ParquetTable(file) if file.stem.lower().endswith(".parquet") else TextTable(file)
 
@@ -75,6 +92,15 @@ def open_table(file: SourceFile) -> Table:
 def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
     """Read the tables and those that the options name."""
     name = options.name or files[0].graph_name
+    beside = [_beside(path) for path in (*options.entities, *([options.relations] if options.relations else []))]
+    if (memory := memory_to_read([*files, *beside], options)) is not None:
+        from satkgc.kg.readers.large_tables import obstacle, read_large
+
+        opened = [open_table(file) for file in files], [open_table(_beside(path)) for path in options.entities]
+        relations_table = open_table(_beside(options.relations)) if options.relations else None
+        if (reason := obstacle(*opened, relations_table, options)) is None:
+            return read_large(name, *opened, relations_table, options, memory)
+        tell_obstacle(reason, files[0].shown, options)
     if len(files) == 1 and (graph := _read_listed(files[0], name, options)) is not None:
         return graph
     entities = [open_table(_beside(path)) for path in options.entities]
@@ -86,6 +112,41 @@ def read_tables(
     name: str, tables: Sequence[Table], entities: Sequence[Table], relations: Table | None, options: ReadOptions
 ) -> KnowledgeGraph:
     """Put a graph together from tables of triples and of entities; of several tables, those without ends list nodes."""
+    kinds = check_kinds(tables, entities, relations, options)
+    edges = [table for table, kind in zip(tables, kinds, strict=True) if kind != "nodes"]
+    splits: dict[str, list[Triples]] = {split: [] for split in SPLIT_VALUES}
+    nodes: list[Listing] = []
+    for table, kind in zip(tables, kinds, strict=True):
+        if kind == "cells":
+            assert isinstance(table, TextTable)
+            triples, listing = neo4j.read_browser_export(table.rows(), table.shown, options)
+            splits["train"].append(triples)
+            nodes.append(listing)
+        if kind in ("nodes", "both"):
+            nodes.append(read_listing(table, options))
+        if kind in ("edges", "both"):
+            every = options.relation_name[edges.index(table) if len(options.relation_name) > 1 else 0 :][:1]
+            for split, triples in _read_triples(table, every, options, len(tables) > 1).items():
+                splits[split].append(triples)
+    nodes += [read_listing(table, options) for table in entities]
+    inline = [
+        listing for table, kind in zip(tables, kinds, strict=True) if kind == "edges" for listing in _named(table)
+    ]
+    joined = {split: join_triples(parts) for split, parts in splits.items() if parts}
+    if "train" not in joined:
+        where = next(iter(joined.values())).where(0)
+        raise SatkgcError("no triple is for training", where=where, remedy="mark some as train in the split column")
+    listed = join_listings(nodes + unlisted(inline, nodes))
+    relation_listing = read_listing(relations, options, bool(nodes)) if relations else None
+    if listed is not None and listed.labels is not None:
+        joined, listed, relation_listing, options = neo4j.add_labels(joined, listed, relation_listing, options)
+    return assemble(name, joined, listed, relation_listing, options)
+
+
+def check_kinds(
+    tables: Sequence[Table], entities: Sequence[Table], relations: Table | None, options: ReadOptions
+) -> list[str]:
+    """What each table holds; refuses tables and options that do not go together."""
     kinds = [_kind(table, len(tables) > 1, options) for table in tables]
     edges = [table for table, kind in zip(tables, kinds, strict=True) if kind != "nodes"]
     if not edges:
@@ -99,33 +160,7 @@ def read_tables(
     if len(options.relation_name) not in (0, 1, len(edges)):
         remedy = "give one for all tables, or one for each in order"
         raise SatkgcError(f"{len(options.relation_name)} relation names for {len(edges)} tables", remedy=remedy)
-    splits: dict[str, list[Triples]] = {split: [] for split in SPLIT_VALUES}
-    nodes: list[Listing] = []
-    for table, kind in zip(tables, kinds, strict=True):
-        if kind == "cells":
-            assert isinstance(table, TextTable)
-            triples, listing = neo4j.read_browser_export(table.rows(), table.shown, options)
-            splits["train"].append(triples)
-            nodes.append(listing)
-        if kind in ("nodes", "both"):
-            nodes.append(_read_listing(table, options))
-        if kind in ("edges", "both"):
-            every = options.relation_name[edges.index(table) if len(options.relation_name) > 1 else 0 :][:1]
-            for split, triples in _read_triples(table, every, options, len(tables) > 1).items():
-                splits[split].append(triples)
-    nodes += [_read_listing(table, options) for table in entities]
-    inline = [
-        listing for table, kind in zip(tables, kinds, strict=True) if kind == "edges" for listing in _named(table)
-    ]
-    joined = {split: join_triples(parts) for split, parts in splits.items() if parts}
-    if "train" not in joined:
-        where = next(iter(joined.values())).where(0)
-        raise SatkgcError("no triple is for training", where=where, remedy="mark some as train in the split column")
-    listed = join_listings(nodes + unlisted(inline, nodes))
-    relation_listing = _read_listing(relations, options, bool(nodes)) if relations else None
-    if listed is not None and listed.labels is not None:
-        joined, listed, relation_listing, options = neo4j.add_labels(joined, listed, relation_listing, options)
-    return assemble(name, joined, listed, relation_listing, options)
+    return kinds
 
 
 def read_entities(options: ReadOptions) -> Vocabulary:
@@ -144,15 +179,15 @@ def _read_listed(file: SourceFile, name: str, options: ReadOptions) -> Knowledge
     if file.path.stat().st_size < LARGE:  # the other way counts what its texts take before it writes them out
         return None
     table = ParquetTable(file)
-    places = locate(table.names, _triple_choices(options), ("head", "relation", "tail"), file.shown, header=True)
+    places = locate(table.names, triple_choices(options), ("head", "relation", "tail"), file.shown, header=True)
     columns = {role: table.names[place] for role, place in places.items()}
-    entity_listing = _read_listing(open_table(_beside(options.entities[0])), options)
+    entity_listing = read_listing(open_table(_beside(options.entities[0])), options)
     if entity_listing.labels is not None:
         return None
     entity = check_listing("entity", entity_listing, options)
     relation = None
     if options.relations:
-        listing = _read_listing(open_table(_beside(options.relations)), options, second=True)
+        listing = read_listing(open_table(_beside(options.relations)), options, second=True)
         relation = check_listing("relation", listing, options)
     numbered = number_triples(file.path, columns, entity[0], relation and relation[0])
     if numbered is None:
@@ -169,7 +204,7 @@ def _beside(path: Path) -> SourceFile:
     return SourceFile.of(path)
 
 
-def _triple_choices(options: ReadOptions) -> dict[str, str | None]:
+def triple_choices(options: ReadOptions) -> dict[str, str | None]:
     choices = {"head": options.head, "relation": options.relation, "tail": options.tail}
     if options.relation_name:
         del choices["relation"]
@@ -182,12 +217,12 @@ def _kind(table: Table, several: bool, options: ReadOptions) -> str:
         return "cells"
     if {"_id", "_labels", "_start"} <= set(table.names):
         return "edges" if options.entities else "both"
-    if several and not names_columns(table.names, _triple_choices(options)):
-        return "nodes" if names_columns(table.names, _listing_choices(options)) else "edges"
+    if several and not names_columns(table.names, triple_choices(options)):
+        return "nodes" if names_columns(table.names, listing_choices(options)) else "edges"
     return "edges"
 
 
-def _listing_choices(options: ReadOptions) -> dict[str, str | None]:
+def listing_choices(options: ReadOptions) -> dict[str, str | None]:
     for role, columns in (("label", options.label), ("description", options.description)):
         if len(columns) > 1:
             raise SatkgcError(f"a table has one column for the {role}", remedy=f"give --{role} once")
@@ -195,19 +230,30 @@ def _listing_choices(options: ReadOptions) -> dict[str, str | None]:
     return {"id": options.id, "name": label, "description": description, "labels": None}
 
 
-def _read_listing(table: Table, options: ReadOptions, second: bool = False) -> Listing:
-    choices = _listing_choices(options)
+def read_listing(table: Table, options: ReadOptions, second: bool = False) -> Listing:
+    """A table of entities, or as the second one that of relations."""
+    choices = listing_choices(options)
     if second:  # the names were chosen for the entities; the relations' table uses those that it has, too
         choices = {role: name if name in table.names else None for role, name in choices.items()}
-    header = not isinstance(table, TextTable) or names_columns(table.names, choices)
+    header = listing_header(table, choices)
     columns, where = _columns(table, choices, ("id",), header)
     names, descriptions, labels = (columns.get(role) for role in ("name", "description", "labels"))
     return Listing(columns["id"], names, descriptions, table.shown, where, labels)
 
 
+def listing_header(table: Table, choices: Choices) -> bool:
+    """Whether the first row names the columns."""
+    return not isinstance(table, TextTable) or names_columns(table.names, choices)
+
+
+def names_ends(table: Table) -> bool:
+    """Whether a table of triples has the names of both ends beside them."""
+    return {"head", "tail", "head_name", "tail_name"} <= set(table.names)
+
+
 def _named(table: Table) -> list[Listing]:
     """The names and descriptions of both ends that a table of triples has beside them, as those of proposals do."""
-    if not {"head", "tail", "head_name", "tail_name"} <= set(table.names):
+    if not names_ends(table):
         return []
     listings = []
     for end in ("head", "tail"):
@@ -220,30 +266,32 @@ def _named(table: Table) -> list[Listing]:
 
 def _read_triples(table: Table, every: Sequence[str], options: ReadOptions, several: bool) -> dict[str, Triples]:
     """The triples of a table by split; `every` has the relation of all rows, if it is no column's."""
-    choices = _triple_choices(options)
+    choices = triple_choices(options)
     required = ("head", "tail") if every else ("head", "relation", "tail")
-    header = _has_header(table, choices, required)
+    header = has_header(table, choices, required)
     columns, where = _columns(table, choices, required, header)
     if every:
         columns["relation"] = pa.chunked_array([pa.repeat(pa.scalar(every[0]), len(columns["head"]))])
     elif not header and options.relation is None:
-        _check_relations(table, columns)
-    file_split = next((s for s, values in SPLIT_VALUES.items() if several and _stem(table) in values), "train")
-    return _divide(columns, where, file_split)
+        distinct = (len(pc.unique(columns[role])) for role in ("relation", "tail"))
+        check_relations(table, len(columns["head"]), *distinct)
+    return _divide(columns, where, file_split(table, several))
 
 
-def _stem(table: Table) -> str:
-    return Path(table.shown).name.partition(".")[0].lower()
+def file_split(table: Table, several: bool) -> str:
+    """The split that a table's name tells; of one alone it tells none."""
+    stem = Path(table.shown).name.partition(".")[0].lower()
+    return next((split for split, values in SPLIT_VALUES.items() if several and stem in values), "train")
 
 
-def _has_header(table: Table, choices: Choices, required: Sequence[str]) -> bool:
+def has_header(table: Table, choices: Choices, required: Sequence[str]) -> bool:
     """Whether the first row names the columns; asks where neither its names nor the other rows tell."""
     if not isinstance(table, TextTable) or names_columns(table.names, choices):
         return True
     width = len(table.names)
     if width != len(required) or any(choices[role] is not None for role in required):
         return False  # positions, or `locate` asks
-    header = looks_like_header(table.names, table.columns(range(width), True))
+    header = looks_like_header(table.names, table.batches(range(width), True))
     if header is None:
         titles = column_flags(dict(zip(required, table.names, strict=True)))
         positions = column_flags(dict(zip(required, range(width), strict=True)))
@@ -255,10 +303,8 @@ def _has_header(table: Table, choices: Choices, required: Sequence[str]) -> bool
     return header
 
 
-def _check_relations(table: Table, columns: dict[str, pa.ChunkedArray]) -> None:
+def check_relations(table: Table, rows: int, relations: int, tails: int) -> None:
     """Refuse three columns without a header whose second hardly has the relations, while the third may."""
-    rows = len(columns["head"])
-    relations, tails = (len(pc.unique(columns[role])) for role in ("relation", "tail"))
     if rows >= MANY and relations > rows / 2 and tails < relations / 4:
         in_order, turned = ({"head": 0, "relation": relation, "tail": 3 - relation} for relation in (1, 2))
         raise SatkgcError(
