@@ -100,7 +100,7 @@ class Completer:
         uri: str | None = None,
         engine: str = "local",
     ) -> dict[str, Any]:
-        """Make vectors, index (in a database at `uri`) and calibration anew, by the engine; returns what was measured."""
+        """Make vectors, index (in a database at `uri`) and calibration anew, by an engine; returns what it measured."""
         check_engine(engine)
         opened = RunFolder.load(run)
         encode = encode_on_ray(opened.folder, device) if engine == "ray" else None
