@@ -161,7 +161,7 @@ def test_it_goes_on_where_it_was_stopped(completer, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BATCH", 16)
     completer.propose(tmp_path / "whole.tsv", n=50, relations=["near"])
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
-    asked, real = [], module._ask
+    asked, real = [], module.ask_batch
 
     def stopping(engine, directed, start, *rest):
         if len(asked) == 4:
@@ -169,13 +169,13 @@ def test_it_goes_on_where_it_was_stopped(completer, tmp_path, monkeypatch):
         asked.append((directed, start))
         return real(engine, directed, start, *rest)
 
-    monkeypatch.setattr(module, "_ask", stopping)
+    monkeypatch.setattr(module, "ask_batch", stopping)
     out = tmp_path / "parts.tsv"
     with pytest.raises(KeyboardInterrupt):
         completer.propose(out, n=50, relations=["near"])
     assert not out.exists()
     first, asked[:] = list(asked), []
-    monkeypatch.setattr(module, "_ask", lambda *a: asked.append(a[1:3]) or real(*a))
+    monkeypatch.setattr(module, "ask_batch", lambda *a: asked.append(a[1:3]) or real(*a))
     with pytest.raises(SatkgcError, match=r"parts\.tsv\.state\.npz: an unfinished proposal with other settings"):
         completer.propose(out, n=51, relations=["near"])
     completer.propose(out, n=50, relations=["near"])

@@ -210,6 +210,12 @@ def prepare(
             show_default=False,
         ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="Who encodes: local, this process; ray, a worker on every GPU or core of a machine or cluster."
+        ),
+    ] = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was measured as JSON.")] = False,
     device: DeviceOption = "auto",
 ) -> None:
@@ -225,11 +231,13 @@ def prepare(
       satkgc prepare runs/wikidata5m --index faiss --device cuda
 
       satkgc prepare runs/wikidata5m --index milvus --uri http://localhost:19530
+
+      satkgc prepare runs/wikidata5m --engine ray --device cuda
     """
     from satkgc.completion import Completer
 
     note_unfinished(run)
-    facts = Completer.prepare(run, device, index, uri)
+    facts = Completer.prepare(run, device, index, uri, engine)
     if as_json:
         print(json.dumps(facts, indent=1))
     else:

@@ -53,6 +53,10 @@ def propose(
             metavar="FILE.toml", help="What relations mean, as `satkgc kg inspect --logic` wrote and you edited."
         ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(help="Who asks: local, this process; ray, a worker on every GPU or core."),
+    ] = "local",
     device: DeviceOption = "auto",
 ) -> None:
     """Propose the most likely triples that the graph does not hold, for all relations or some.
@@ -73,7 +77,8 @@ def propose(
     What was accepted or rejected on the page of `satkgc serve RUN --proposals` is not proposed again, nor what was
     rejected there before `satkgc train --from RUN`.
 
-    A proposal that was stopped continues when the same command is run again.
+    A proposal that was stopped continues when the same command is run again. With --engine ray it is done in shards, by
+    workers on this machine or on the cluster that RAY_ADDRESS names.
 
     [bold]Examples[/]
 
@@ -103,6 +108,7 @@ def propose(
         implied=implied,
         logic=logic,
         type=type,
+        engine=engine,
     )
     typer.echo(f"{out}: {count:,} triples")
 

@@ -27,6 +27,7 @@ from satkgc.completion.answer import (
     RelationShare,
     TriplePart,
 )
+from satkgc.completion.bulk import ask_on_ray, check_engine, encode_on_ray
 from satkgc.completion.checking import (
     check_count,
     check_doubts_file,
@@ -92,11 +93,19 @@ class Completer:
 
     @classmethod
     def prepare(
-        cls, run: str | os.PathLike[str], device: str = "auto", index: str = "exact", uri: str | None = None
+        cls,
+        run: str | os.PathLike[str],
+        device: str = "auto",
+        index: str = "exact",
+        uri: str | None = None,
+        engine: str = "local",
     ) -> dict[str, Any]:
-        """Make entity vectors, index and calibration anew; returns what was measured. `uri` is a vector database's."""
+        """Make vectors, index (in a database at `uri`) and calibration anew, by an engine; returns what it measured."""
+        check_engine(engine)
         opened = RunFolder.load(run)
-        return prepare_facts(prepare(opened.folder, opened.model(device), index, uri=uri), opened.folder, index)
+        encode = encode_on_ray(opened.folder, device) if engine == "ray" else None
+        prepared = prepare(opened.folder, opened.model(device), index, uri=uri, encode=encode)
+        return prepare_facts(prepared, opened.folder, index)
 
     @property
     def kg(self) -> KnowledgeGraph:
@@ -173,6 +182,7 @@ class Completer:
         implied: bool = False,
         logic: str | Path | None = None,
         type: str | None = None,
+        engine: str = "local",
     ) -> int:
         """Write the `n` most likely missing triples of the graph, or of some relations, to .tsv, .csv, .parquet or .nt.
 
@@ -184,8 +194,9 @@ class Completer:
         inspect --logic`, else by what the graph shows of them. What was accepted or rejected in a review of this run,
         or rejected in the one that it was trained on from, is not proposed again.
 
-        A call that was stopped goes on where it was when it is made again. Returns how many were written.
+        A call that was stopped goes on when it is made again. With the engine "ray", workers ask. Returns the count.
         """
+        check_engine(engine)
         names = self._engine.names
         if isinstance(relations, str) or isinstance(exclude, str):
             raise SatkgcError("relations are given as a text", remedy="give a list of ids or names")
@@ -200,7 +211,8 @@ class Completer:
             raise SatkgcError("implied triples are kept, and a logic is given", remedy="leave one of the two out")
         options = min_probability, signature, second_answers, typed, properties
         decided = decided_triples(self.run, self.kg, properties)
-        return propose(self._engine, Path(out), n, sorted(chosen), *options, decided, type)
+        ask = ask_on_ray(self.run, str(self._engine.model.device)) if engine == "ray" else None
+        return propose(self._engine, Path(out), n, sorted(chosen), *options, decided, type, ask)
 
     def check(
         self,

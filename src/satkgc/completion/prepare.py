@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +44,10 @@ CALIBRATION = "calibration.json"
 CANDIDATES = "candidates.json"  # of a fused model on a large graph: that it answers from candidates, and their recall
 LOGIC = "relations.toml"  # what relations mean: written once, and a person's from then on
 WORK = ".index.partial"  # beside the index, and in its place once it is whole
+SHARDS = "shards"  # of vectors that were encoded elsewhere, in the same folder
 OnProgress = Callable[[str], None]  # gets a line on how far it is
+Encode = Callable[[Path, str, Sequence[range]], Iterator[tuple[int, Float32]]]
+"""Gets a folder of its own, a key of model and graph, and chunks of entities; gives each chunk's first, and vectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +65,7 @@ def prepare(
     on_progress: OnProgress = lambda line: None,
     uri: str | None = None,
     before: Prepared | None = None,
+    encode: Encode | None = None,
 ) -> Engine:
     """Encode all entities, index them and their names, calibrate; everything is written into the run folder, but the
     vectors to a server where `uri` has its address.
@@ -75,18 +79,24 @@ def prepare(
         what = f"{type(model).__name__} has no vectors to put into the index {index!r}"
         raise SatkgcError(what, remedy="leave --index out: all entities are scored")
     with _writing(run, on_progress):
-        return _prepare(run, model, index, on_progress, uri, before)
+        return _prepare(run, model, index, on_progress, uri, before, encode)
 
 
 def _prepare(
-    run: Path, model: Model, index: str, on_progress: OnProgress, uri: str | None, before: Prepared | None
+    run: Path,
+    model: Model,
+    index: str,
+    on_progress: OnProgress,
+    uri: str | None,
+    before: Prepared | None,
+    encode: Encode | None,
 ) -> Engine:
     kg, folder = model.kg, run / WORK
     folder.mkdir(exist_ok=True)
     for path in folder.iterdir():
-        if path.is_dir():
+        if path.is_dir() and (path.name != SHARDS or encode is None):
             shutil.rmtree(path)
-        elif not path.name.endswith(PARTS):
+        elif path.is_file() and not path.name.endswith(PARTS):
             path.unlink()
     origin = {"format": FORMAT, **_origin(run, model, FORMAT)}
     for text_model, name in _text_models(model):
@@ -95,7 +105,8 @@ def _prepare(
     listed = _listed(model, recall, large=before is None and kg.num_entities > WHOLE)
     retriever = listed or make_retriever(model, None)
     if isinstance(model, VectorModel):
-        encode = model.encode_entities if before is None else _encode_changes(model, before.engine)
+        if encode is None:
+            encode = _encode_here(model.encode_entities if before is None else _encode_changes(model, before.engine))
         retriever = _build(folder, model, index, origin, on_progress, uri, encode)
     search = EntitySearch.build(kg.entities, kg.fact_adjacency.degree)
     search.save(folder)
@@ -169,21 +180,21 @@ def index_checksum(run: Path) -> str:
     return str(_facts(run).get("model"))
 
 
-def load_model(run: RunFolder, device: str) -> Model:
+def load_model(run: RunFolder, device: str, folder: str = "index") -> Model:
     """A run's model, with the tokens that `prepare` kept of its texts."""
     if not run.config.experts:
-        return run.model(device, **_kept_texts(run, run, TOKENS))
+        return run.model(device, **_kept_texts(run, run, TOKENS, folder))
     experts = {
-        name: expert.model_on(run.kg, device, **_kept_texts(run, expert, f"{name}-{TOKENS}"))
+        name: expert.model_on(run.kg, device, **_kept_texts(run, expert, f"{name}-{TOKENS}", folder))
         for name, expert in run.experts.items()
     }
     return run.model(device, experts=experts)
 
 
-def _kept_texts(run: RunFolder, part: RunFolder, name: str) -> dict[str, Texts]:
+def _kept_texts(run: RunFolder, part: RunFolder, name: str, folder: str) -> dict[str, Texts]:
     """What a run, or an expert of it, need not tokenise again."""
-    config, file = part.config.model, run.folder / "index" / name
-    kept = is_prepared(run.folder) and file.exists() and (part.folder / "model").is_dir()
+    config, file = part.config.model, run.folder / folder / name
+    kept = (is_prepared(run.folder) or folder == WORK) and file.exists() and (part.folder / "model").is_dir()
     if not isinstance(config, EncoderModelConfig) or not kept:
         return {}
     try:
@@ -294,6 +305,15 @@ def _encode_changes(model: VectorModel, before: Engine) -> Callable[[Int32], Flo
     return encode
 
 
+def _encode_here(encode: Callable[[Int32], Float32]) -> Encode:
+    """One chunk after the other, by this process."""
+
+    def chunks(folder: Path, key: str, todo: Sequence[range]) -> Iterator[tuple[int, Float32]]:
+        return ((chunk.start, encode(np.array(chunk, np.int32))) for chunk in todo)
+
+    return chunks
+
+
 def _build(
     folder: Path,
     model: VectorModel,
@@ -301,7 +321,7 @@ def _build(
     origin: dict[str, Any],
     on_progress: OnProgress,
     uri: str | None,
-    encode: Callable[[Int32], Float32],
+    encode: Encode,
 ) -> Retriever:
     """Encode all entities into a file, a chunk at a time, and make the index of it.
 
@@ -311,14 +331,17 @@ def _build(
     kg = model.kg
     key = hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:16]
     size = CHUNK.get(model.device.type, CHUNK["cpu"])
+    chunks = [range(start, min(start + size, kg.num_entities)) for start in range(0, kg.num_entities, size)]
     with progress_bar() as progress, Rows(folder, key, kg.num_entities, model.dim) as rows:
         task = progress.add_task("encoding entities", total=kg.num_entities)
-        for start in range(0, kg.num_entities, size):
-            on_progress(f"encoding the entities, {100 * start // kg.num_entities} %")
-            stop = min(start + size, kg.num_entities)
-            if not rows.has(start, stop):
-                rows.put(start, encode(np.arange(start, stop, dtype=np.int32)))
-            progress.advance(task, stop - start)
+        todo = [chunk for chunk in chunks if not rows.has(chunk.start, chunk.stop)]
+        done = kg.num_entities - sum(map(len, todo))
+        progress.advance(task, done)
+        for start, vectors in encode(folder / SHARDS, key, todo):
+            rows.put(start, vectors)
+            done += len(vectors)
+            progress.advance(task, len(vectors))
+            on_progress(f"encoding the entities, {100 * done // kg.num_entities} %")
 
     def sample() -> Float32:
         queries = np.array(sample_queries(kg, kg.train, SAMPLE), np.int32).reshape(-1, 2)
@@ -326,6 +349,7 @@ def _build(
 
     built = build_index(index, folder, rows.file, sample, model.device, uri)
     rows.remove()
+    shutil.rmtree(folder / SHARDS, ignore_errors=True)
     return make_retriever(model, built)
 
 

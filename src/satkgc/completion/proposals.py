@@ -6,11 +6,13 @@ They go to TSV, CSV, Parquet or N-Triples, by the file's ending.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import logging
 import re
+import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,32 @@ class BestTriples:
         return BestTriples(self.triples[kept], self.scores[kept], self.values[kept])
 
 
+NONE = BestTriples(np.empty((0, 3), np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Which answers count."""
+
+    batch: int  # entities that are asked at once
+    most: int  # triples that are kept
+    min_probability: float | None
+    typed: bool
+    single: frozenset[int]  # directed relations that give one answer, which those that have it keep
+    either: Int32 | None  # one of these is at one end
+
+    def ends(self, engine: Engine, directed: int) -> tuple[Int32 | None, Int32 | None]:
+        """The only entities that may be answers, and those that may not."""
+        size = engine.kg.num_relations
+        other = (directed + size) % (2 * size)
+        seen = _members(engine, other) if self.typed or other in self.single else None
+        return seen if self.typed else None, seen if other in self.single else None
+
+
+AskElsewhere = Callable[[Limits, Sequence[tuple[int, int]], Path, str], Iterator[BestTriples]]
+"""Gets the limits, batches (directed relation, first entity), a folder of its own and a key of the settings."""
+
+
 def propose(
     engine: Engine,
     out: Path,
@@ -89,6 +117,7 @@ def propose(
     logic: Sequence[RelationLogic] | None = None,
     decided: Sequence[Triple] = (),
     type: str | None = None,
+    ask: AskElsewhere | None = None,
 ) -> int:
     """Write the `n` most likely triples that the graph does not hold; returns how many there are.
 
@@ -98,6 +127,7 @@ def propose(
     far it got is kept beside the output, so that a call that was stopped goes on. If `typed`, answers are only such as
     are the relation's tail, or head, somewhere; with a `type`, given by id or name, one end of a triple is of it.
     Triples that somebody has `decided` on already are left out.
+    With `ask` the questions are asked elsewhere, in any order, and what is done is kept in a folder beside the output.
     """
     check_proposals_file(out, n)
     _check_ids(out, engine.kg)
@@ -120,19 +150,25 @@ def propose(
     most = n if logic is None else min(MOST, MORE * n + MANY)  # to drop some of
     state = _State(out.with_name(out.name + ".state.npz"), json.dumps(settings))
     done, best = state.open()
-    keys = _key(np.array(decided, np.int32).reshape(-1, 3), *_sizes(engine))
-    best = best.without(keys, _sizes(engine))  # what was decided since it was stopped
+    sizes = _sizes(engine)
+    keys = _key(np.array(decided, np.int32).reshape(-1, 3), *sizes)
+    best = best.without(keys, sizes)  # what was decided since it was stopped
+    limits = Limits(BATCH, most, min_probability, typed, frozenset(single), members)
+    shards = out.with_name(out.name + ".shards")
     with progress_bar() as bar:
         task = bar.add_task("proposing", total=len(work), completed=done)
         saved = time.monotonic()
-        for directed, start in work[done:]:
-            other = (directed + size) % (2 * size)
-            seen = _members(engine, other)
-            allow, exclude = seen if typed else None, seen if other in single else None
-            best = _ask(engine, directed, start, best, most, min_probability, allow, exclude, members, keys)
+        parts: Iterator[BestTriples]
+        if ask is None:
+            parts = (ask_batch(engine, *batch, limits, best) for batch in work[done:])  # `best` as it is by then
+        else:
+            parts = ask(limits, work, shards, hashlib.sha256(state.settings.encode()).hexdigest()[:16])
+        for part in parts:
+            new = part.without(keys, sizes)
+            best = best.merge(new.triples, new.scores, new.values, most, sizes)
             done += 1
             bar.advance(task)
-            if time.monotonic() - saved > SAVE_SECONDS:
+            if ask is None and time.monotonic() - saved > SAVE_SECONDS:
                 state.save(done, best)
                 saved = time.monotonic()
     if logic is not None:
@@ -141,11 +177,12 @@ def propose(
         best = _consistent(engine, best, n, logic, out)
     count = write_triples(out, _rows(engine, best), for_spreadsheet=True)
     state.file.unlink(missing_ok=True)
+    shutil.rmtree(shards, ignore_errors=True)
     if not count:
-        limits = [] if min_probability is None else [f"at least {min_probability:.4g} likely"]
-        limits += [] if type is None else [f"with an entity of the type {type!r}"]
-        limits += ["typed"] * typed + ["no second answers"] * (not second_answers)
-        log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(["new", *limits]))
+        conditions = [] if min_probability is None else [f"at least {min_probability:.4g} likely"]
+        conditions += [] if type is None else [f"with an entity of the type {type!r}"]
+        conditions += ["typed"] * typed + ["no second answers"] * (not second_answers)
+        log.warning("%s: no triple is all that was asked for: %s", out, ", ".join(["new", *conditions]))
     return count
 
 
@@ -199,21 +236,9 @@ def single_answered(kg: KnowledgeGraph) -> set[int]:
     return result
 
 
-def _ask(
-    engine: Engine,
-    directed: int,
-    start: int,
-    best: BestTriples,
-    n: int,
-    min_probability: float | None,
-    allow: Int32 | None,
-    exclude: Int32 | None,
-    either: Int32 | None,
-    decided: Int64,
-) -> BestTriples:
-    """With the answers of a batch of entities; those to `exclude` have their one answer and are none again, and one of
-    `either` is at one end."""
-    size, entities = engine.kg.num_relations, _members(engine, directed)[start : start + BATCH]
+def ask_batch(engine: Engine, directed: int, start: int, limits: Limits, best: BestTriples = NONE) -> BestTriples:
+    """The answers of a batch of entities that count and could be among the best so far, in any order."""
+    size, entities = engine.kg.num_relations, _members(engine, directed)[start : start + limits.batch]
     queries = [(entity, directed) for entity in entities.tolist()]
     competitors = engine.competitors(queries, engine.encode(queries))
     shape = len(queries), min(COMPETITORS, len(engine.retriever))
@@ -223,22 +248,20 @@ def _ask(
     values = scores
     if engine.calibration.entities is not None:
         values = engine.calibration.entities.probability(scores, scores, True).astype(np.float32)
-    floor = best.values[-1] if len(best.values) == n else -np.inf
-    keep = np.isfinite(scores) & (values >= floor)
-    if min_probability is not None:
-        keep &= values >= min_probability
+    keep = np.isfinite(scores) & (values >= (best.values[-1] if len(best.values) == limits.most else -np.inf))
+    if limits.min_probability is not None:
+        keep &= values >= limits.min_probability
+    allow, exclude = limits.ends(engine, directed)
     if allow is not None:
         keep &= np.isin(ids, allow)
     if exclude is not None:
         keep &= ~np.isin(ids, exclude)
-    if either is not None:
-        keep &= np.isin(ids, either) | np.isin(entities, either)[:, None]
+    if limits.either is not None:
+        keep &= np.isin(ids, limits.either) | np.isin(entities, limits.either)[:, None]
     row, column = np.nonzero(keep)
     ends = (entities[row], ids[row, column]) if directed < size else (ids[row, column], entities[row])
     triples = np.stack([ends[0], np.full(len(row), directed % size, np.int32), ends[1]], 1)
-    sizes = _sizes(engine)
-    new = BestTriples(triples, scores[row, column], values[row, column]).without(decided, sizes)
-    return best.merge(new.triples, new.scores, new.values, n, sizes)
+    return BestTriples(triples, scores[row, column], values[row, column])
 
 
 def _sizes(engine: Engine) -> tuple[int, int]:
@@ -277,7 +300,7 @@ class _State:
     def open(self) -> tuple[int, BestTriples]:
         """What was saved, if it is of the same settings."""
         if not self.file.exists():
-            return 0, BestTriples(np.empty((0, 3), np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
+            return 0, NONE
         with np.load(self.file, allow_pickle=False) as stored:
             if str(stored["asked"]) != self.settings:
                 raise SatkgcError(

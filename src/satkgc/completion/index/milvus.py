@@ -288,8 +288,11 @@ def _connect(place: Path | str) -> Iterator[Any]:
 
 def _client(place: Path | str) -> Any:
     uri = None if isinstance(place, Path) else place
+    options: dict[str, Any] = {"token": os.environ.get(TOKEN, "")}
+    if uri is None:  # Milvus Lite takes its client's pings during a long call for an attack
+        options = {"grpc_options": {"grpc.keepalive_time_ms": 2**31 - 1}}
     with _one_line(uri):
-        return _pymilvus().MilvusClient(str(place), token=os.environ.get(TOKEN, "") if uri else "", timeout=TIMEOUT)
+        return _pymilvus().MilvusClient(str(place), timeout=TIMEOUT, **options)
 
 
 def _release(client: Any, place: Path | str, folder: Path | None = None) -> None:
