@@ -25,6 +25,7 @@ from satkgc.kg.readers.header import Choices, column_flags, locate, looks_like_h
 from satkgc.kg.readers.listing import check_listing
 from satkgc.kg.readers.options import SPLIT_VALUES, ReadOptions
 from satkgc.kg.readers.parquet import ParquetTable, number_triples
+from satkgc.kg.readers.property_graph import add_labels
 from satkgc.kg.readers.source import SourceFile
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 
@@ -124,7 +125,7 @@ def read_tables(
     listed = join_listings(nodes + unlisted(inline, nodes))
     relation_listing = _read_listing(relations, options, bool(nodes)) if relations else None
     if listed is not None and listed.labels is not None:
-        joined, listed, relation_listing, options = neo4j.add_labels(joined, listed, relation_listing, options)
+        joined, listed, relation_listing, options = add_labels(joined, listed, relation_listing, options)
     return assemble(name, joined, listed, relation_listing, options)
 
 
