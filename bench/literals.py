@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,7 +28,6 @@ from satkgc.kg import Vocabulary
 
 ENTITY, RELATION = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
 RDFS, SKOS = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2004/02/skos/core#"
-TOKENS = (64, 128)  # of a text: what `quick` has, and room for literals
 SPLITS = ("train", "valid", "test")
 
 
@@ -99,7 +99,7 @@ def measure(kg: satkgc.KnowledgeGraph, recipe: str, tokens: int, seed: int) -> d
         reports = {split: satkgc.evaluate(run, split) for split in ("valid", "test")}
         experts = {
             expert.name: satkgc.evaluate(expert, "valid").metrics()["both"]["mrr"]
-            for expert in sorted(run.path.glob("experts/*"))
+            for expert in sorted(Path(folder).glob("run/experts/*"))
         }
     figures = {split: report.metrics()["both"] for split, report in reports.items()}
     return {"seed": seed, **figures, "valid of experts": experts, "cpu seconds": round(time.process_time() - began)}
@@ -112,6 +112,7 @@ def main() -> None:
     parser.add_argument("--rdf", type=Path, help="only write the graph, as N-Triples")
     parser.add_argument("--recipe", default="quick")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[64, 128], help="of a text; `quick` has 64")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.rdf is not None:
@@ -123,13 +124,12 @@ def main() -> None:
         graphs = {name: read(options.folder, rdf, literals) for name, literals in (("none", None), ("all", "all"))}
     report: dict[str, Any] = {"graph": "LitWD1K", "recipe": options.recipe, "version": satkgc.__version__}
     report |= {"hardware": f"CPU, {platform.machine()}", "runs": []}
-    for tokens in TOKENS:
+    for tokens in options.tokens:
         for name, kg in graphs.items():
             for seed in options.seeds:
                 run = {"literals": name, "max_tokens": tokens, **measure(kg, options.recipe, tokens, seed)}
                 report["runs"].append(run)
-                if not options.json:
-                    print(run, flush=True)
+                print(run, file=sys.stderr, flush=True)
     if options.json:
         print(json.dumps(report, indent=1))
 

@@ -117,7 +117,7 @@ def _parts(values: Iterable[Any]) -> Iterator[Any]:
 def _add(part: Any, graph: PropertyGraph) -> tuple[str, str, str] | None:
     """Take a node or a relationship in; returns one whose nodes have not come yet."""
     if hasattr(part, "labels"):
-        values = [value for name in part for value in _values(name, part[name])]
+        values = [value for name in sorted(part) for value in _values(name, part[name])]  # servers have no order
         texts = {name: text.strip() for name, text, _ in reversed(values)}  # of a list the first
         graph.add_node(part.element_id, sorted(part.labels), texts, values)
         return None
