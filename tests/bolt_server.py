@@ -65,7 +65,7 @@ class Playback:
     """A server that says what it said before, of the same queries in the same order; and one that misbehaves."""
 
     login: bool = True  # whether it lets us in
-    cuts: int = 0  # so many connections are cut after the second row
+    cuts: dict[str, int] = field(default_factory=dict)  # queries whose answers are cut after the second row, how often
     replies: dict[str, str] = field(default_factory=dict)  # other answers to queries: those that other queries had
     sent: list[tuple[str, bytes]] = field(default_factory=list)  # queries, and the messages that they came in
     address: str = ""
@@ -80,6 +80,7 @@ class Playback:
         stream.read(20)
         stream.write(VERSION)
         rest: list[list[str]] = []
+        query = ""
         while (message := read_message(stream)) and message[1] != GOODBYE:
             answers = [SUCCESS]
             if message[1] == HELLO:
@@ -96,9 +97,8 @@ class Playback:
                 answers = [bytes.fromhex(answer) for answer in rest.pop(0)]
             elif message[1] == PULL:
                 answers = [bytes.fromhex(answer) for answer in rest.pop(0)]
-                if self.cuts and len(answers) > 2:
-                    self.cuts -= 1
-                    self.turns.clear()
+                if self.cuts.get(query, 0) and len(answers) > 2:
+                    self.cuts[query] -= 1
                     stream.write(b"".join(map(chunked, answers[:2])))
                     return
             stream.write(b"".join(map(chunked, answers)))
