@@ -29,6 +29,7 @@ from satkgc.kg import Vocabulary
 ENTITY, RELATION = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
 RDFS, SKOS = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2004/02/skos/core#"
 SPLITS = ("train", "valid", "test")
+OPTIONS = {"none": None, "all": "all"}
 
 
 def rows(file: Path) -> Iterator[list[str]]:
@@ -93,7 +94,8 @@ def read(folder: Path, rdf: Path, literals: str | None) -> satkgc.KnowledgeGraph
 def measure(kg: satkgc.KnowledgeGraph, recipe: str, tokens: int, seed: int) -> dict[str, Any]:
     """One run: what it has on validation and test."""
     began = time.process_time()
-    overrides = {"experts.text.model.text.max_tokens": tokens, "training.seed": seed}
+    text = "model.text.max_tokens" if recipe == "frozen" else "experts.text.model.text.max_tokens"
+    overrides = {text: tokens, "training.seed": seed}
     with tempfile.TemporaryDirectory() as folder:
         run = satkgc.train(kg, recipe=recipe, out=Path(folder) / "run", overrides=overrides)
         reports = {split: satkgc.evaluate(run, split) for split in ("valid", "test")}
@@ -110,8 +112,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rdf", type=Path, help="only write the graph, as N-Triples")
-    parser.add_argument("--recipe", default="quick")
+    parser.add_argument("--recipe", default="frozen", help="quick, or frozen, which is its text model alone")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--literals", nargs="+", default=["none", "all"])
     parser.add_argument("--tokens", type=int, nargs="+", default=[64, 128], help="of a text; `quick` has 64")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -121,7 +124,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rdf = Path(folder) / "litwd1k.nt"
         rdf.write_text("\n".join(statements(options.folder)) + "\n", encoding="utf-8")
-        graphs = {name: read(options.folder, rdf, literals) for name, literals in (("none", None), ("all", "all"))}
+        graphs = {
+            name: read(options.folder, rdf, literals) for name, literals in OPTIONS.items() if name in options.literals
+        }
     report: dict[str, Any] = {"graph": "LitWD1K", "recipe": options.recipe, "version": satkgc.__version__}
     report |= {"hardware": f"CPU, {platform.machine()}", "runs": []}
     for tokens in options.tokens:

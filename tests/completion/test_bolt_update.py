@@ -89,4 +89,4 @@ def test_a_real_server(table, tmp_path):
     record = new["Charles Babbage", "WROTE ABOUT", "Analytical Engine"]
     assert (record["satkgc_model"], record["satkgc_score"], record["satkgc_probability"]) == ("m", -0.5, 0.75)
     assert record["satkgc_time"].tzinfo is not None
-    assert "satkgc_score" not in new["Nobody", "is `kin`", "Ada Lovelace"]
+    assert "satkgc_probability" not in new["Nobody", "is `kin`", "Ada Lovelace"]
