@@ -24,7 +24,7 @@ Source = Annotated[
     typer.Argument(
         metavar="SOURCE...",
         help="A name from `satkgc kg list`, a folder, an archive, or tables or RDF files that make one graph: "
-        "paths, folders of files, patterns, URLs; or a SPARQL endpoint, sparql:https://…",
+        "paths, folders of files, patterns, URLs; or an endpoint, sparql:https://… or bolt://…",
     ),
 ]
 
@@ -59,10 +59,11 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "split_column": (str, "Tables: the column that says train, valid, test or inference. (default: split)"),
     "entities": (list[Path], "Tables: one more with ids, names and descriptions of entities; may be repeated."),
     "relations": (Path, "Tables: one more with ids and names of relations."),
-    "id": (str, "Tables: the column of ids in those. (default: guessed)"),
+    "id": (str, "Tables: the column of ids in those. Bolt: the property of ids. (default: guessed)"),
     "label": (
         list[str],
-        "Tables: the column of names in those. RDF: a predicate of names, before the usual ones; may be repeated.",
+        "Tables: the column of names in those. RDF: a predicate of names, before the usual ones; Bolt: a property. "
+        "May be repeated.",
     ),
     "alt_label": (
         list[str],
@@ -70,11 +71,13 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     ),
     "description": (
         list[str],
-        "Tables: the column of descriptions in those. RDF: a predicate of descriptions; may be repeated.",
+        "Tables: the column of descriptions in those. RDF: a predicate of descriptions; Bolt: a property. May be "
+        "repeated.",
     ),
     "literals": (
         list[str],
-        "RDF: a predicate whose numbers, dates and texts are added to descriptions, or all; may be repeated.",
+        "RDF: a predicate whose numbers, dates and texts are added to descriptions, or all; Bolt: a property. May be "
+        "repeated.",
     ),
     "languages": (list[str], "RDF: languages of labels and descriptions, the best first, as de,en. (default: en)"),
     "graphs": (
@@ -82,7 +85,10 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
         "RDF: the IRI of the only named graph to read; may be repeated. (default: all as one; of an endpoint, its "
         "default graph)",
     ),
-    "query": (str, "Endpoints: a CONSTRUCT query, or the file that has it, instead of all statements."),
+    "query": (
+        str,
+        "Endpoints: a CONSTRUCT query (Bolt: in Cypher), or the file that has it, instead of all statements.",
+    ),
     "page_size": (int, "Endpoints: rows asked for at once. (default: 10000)"),
     "pause": (float, "Endpoints: seconds between two pages. (default: 0.5)"),
     "split": (str, "transductive | inductive | none: how to split a source that has no split."),
@@ -142,7 +148,8 @@ def import_(
     Tables and RDF that are larger than memory are read by way of the disk; the graph is the same (pip install
     'satkgc\\[large]').
 
-    A SPARQL endpoint is asked page by page. What has come is kept, and the same command goes on after a stop.
+    A SPARQL endpoint is asked page by page. What has come is kept, and the same command goes on after a stop. A Bolt
+    server is asked in one go; user and password are in NEO4J_USERNAME and NEO4J_PASSWORD, or in ~/.netrc.
 
     [bold]Examples[/]
 
@@ -162,6 +169,8 @@ def import_(
 
       satkgc kg import sparql:https://example.org/sparql my-graph --graph http://museum.org/objects
 
+      satkgc kg import bolt://localhost:7687/films my-graph --literal released
+
       satkgc kg import museum.trig my-graph --exclude rdf:type --exclude owl:sameAs --graph http://museum.org/objects
     """
     from satkgc.kg import (
@@ -169,6 +178,7 @@ def import_(
         KnowledgeGraph,
         ReadOptions,
         check_overwrite,
+        is_bolt,
         is_endpoint,
         is_pattern,
         is_url,
@@ -184,6 +194,7 @@ def import_(
         return
     # A folder's or archive's name may be that of a benchmark.
     files = len(source) > 1 or Path(source[0]).is_file() or is_url(source[0]) or is_pattern(source[0])
+    files = files or is_bolt(source[0])
     if files and not source[0].lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
         options.setdefault("spill", out.resolve().parent)

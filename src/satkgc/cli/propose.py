@@ -134,15 +134,22 @@ def accept(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(metavar="sparql:URL", help="Send them to this endpoint, as SPARQL updates of two named graphs."),
+        typer.Option(
+            metavar="sparql:URL|bolt://HOST",
+            help="Send them to this endpoint, as SPARQL updates of two named graphs, or as Cypher.",
+        ),
     ] = None,
     graph: Annotated[
         str | None,
-        typer.Option(metavar="IRI", help="With --to: the named graph. (default: urn:satkgc:accepted)"),
+        typer.Option(metavar="IRI", help="With --to sparql: the named graph. (default: urn:satkgc:accepted)"),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="With --to and a table: the run that proposed them, or what else to call it."),
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(metavar="PROPERTY", help="With --to bolt: the property of ids, where it was named at the import."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --to: print the updates, and send nothing.")] = False,
 ) -> None:
@@ -154,6 +161,7 @@ def accept(
 
     --to sends them to a SPARQL endpoint, into a named graph; where each comes from (model, score, probability, time)
     into another one, which is called the same with /provenance behind it. What was sent before is not added again.
+    A property graph (bolt://, neo4j://) gets relationships that have this in properties, between nodes that it has.
 
     Of a table of `satkgc duplicates`, .nt has owl:sameAs, .tsv what goes and what it becomes, and --into merges: the
     entity with fewer neighbours becomes the other in all triples, each of which stays once.
@@ -167,33 +175,47 @@ def accept(
       satkgc accept runs/demo --into grown
 
       satkgc accept missing.csv --to sparql:https://example.org/update --model runs/demo --dry-run
+
+      satkgc accept missing.csv --to bolt://localhost:7687/films --model runs/demo
     """
     from satkgc.completion import (
         ACCEPTED,
         accept_into,
         accept_proposals,
         accepted_updates,
+        bolt_merges,
         is_duplicates_file,
         send_accepted,
+        send_to_bolt,
     )
-    from satkgc.kg import Endpoint
+    from satkgc.kg import BoltServer, Endpoint, is_bolt
 
     if out is None and into is None and to is None:
         raise SatkgcError("nothing says where to", remedy="name a file to write, a graph --into, or an endpoint --to")
-    if to is None and (graph is not None or model is not None or dry_run):
-        raise SatkgcError("--graph, --model and --dry-run are for endpoints", remedy="name one with --to")
+    if to is None and (graph is not None or model is not None or id is not None or dry_run):
+        raise SatkgcError("--graph, --id, --model and --dry-run are for endpoints", remedy="name one with --to")
+    bolt = is_bolt(to)
+    if to is not None and (graph if bolt else id) is not None:
+        what = "--graph is for SPARQL endpoints" if bolt else "--id is for property graphs"
+        raise SatkgcError(what, remedy="leave it out")
     if is_duplicates_file(reviewed):
         _accept_duplicates(reviewed, out, column, into, to)
         return
     if to is not None:
-        Endpoint.of(to)  # or refuses it, before anything is written
+        _ = BoltServer.of(to) if bolt else Endpoint.of(to)  # or refuses it, before anything is written
     if out is not None:
         accepted, total = accept_proposals(reviewed, out, column)
         typer.echo(f"{out}: {accepted:,} of {total:,} triples")
     if into is not None:
         count, grown = accept_into(reviewed, into, column)
         typer.echo(f"{into}: {count:,} new triples; {grown}")
-    if to is not None and dry_run:
+    if to is not None and bolt and dry_run:
+        for merge in bolt_merges(reviewed, to, id, model, column):
+            typer.echo(f"{merge.text}\n")
+    elif to is not None and bolt:
+        new, total = send_to_bolt(reviewed, to, id, model, column)
+        typer.echo(f"{to}: {new:,} of {total:,} relationships are new; the others were there")
+    elif to is not None and dry_run:
         for update, _ in accepted_updates(reviewed, graph or ACCEPTED, model, column):
             typer.echo(update)
     elif to is not None:

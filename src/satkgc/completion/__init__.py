@@ -29,6 +29,7 @@ from satkgc.completion.answer import (
 from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Quality, RunVersion
 
 if TYPE_CHECKING:
+    from satkgc.completion.bolt_update import bolt_merges, send_to_bolt
     from satkgc.completion.checking import check_doubts_file
     from satkgc.completion.classification import Classification
     from satkgc.completion.completer import Completer
@@ -86,6 +87,7 @@ __all__ = [
     "accepted_updates",
     "answer_file",
     "answer_to_dict",
+    "bolt_merges",
     "check_doubts_file",
     "check_duplicates_file",
     "check_proposals_file",
@@ -96,6 +98,7 @@ __all__ = [
     "outcome_to_json",
     "read_proposals",
     "send_accepted",
+    "send_to_bolt",
     "update_run",
     "verify_folder",
 ]
@@ -115,6 +118,7 @@ _LAZY = {
     "accepted_updates": "endpoint_update",
     "answer_file": "question_files",
     "answer_to_dict": "question_files",
+    "bolt_merges": "bolt_update",
     "check_doubts_file": "checking",
     "check_duplicates_file": "duplicates",
     "check_proposals_file": "proposals",
@@ -125,6 +129,7 @@ _LAZY = {
     "outcome_to_json": "question_files",
     "read_proposals": "review",
     "send_accepted": "endpoint_update",
+    "send_to_bolt": "bolt_update",
     "update_run": "update",
     "verify_folder": "verify",
 }

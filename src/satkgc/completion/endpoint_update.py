@@ -65,7 +65,7 @@ def accepted_updates(
 ) -> Iterator[tuple[str, int]]:
     """The updates that say what was accepted, and how many statements each has."""
     check_iri(graph, "the graph")
-    agent = iri("model", _model(Path(reviewed), model))
+    agent = iri("model", model_name(Path(reviewed), model))
     rows, _ = accepted_rows(Path(reviewed), column)
     rows = list({row[:3]: row for row in rows}.values())
     time = datetime.now(UTC).isoformat(timespec="seconds")
@@ -75,7 +75,8 @@ def accepted_updates(
         yield UPDATE.format(graph=graph, records=RECORDS, model=agent, time=time, rows=lines), len(batch)
 
 
-def _model(reviewed: Path, model: str | None) -> str:
+def model_name(reviewed: Path, model: str | None) -> str:
+    """What to call the model that proposed these: of a run, its name and its checksum."""
     if model is None and not reviewed.is_dir():
         remedy = "name the run, or whatever it was, with --model"
         raise SatkgcError("nothing says which model proposed these", where=reviewed, remedy=remedy)

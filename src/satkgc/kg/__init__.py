@@ -11,6 +11,7 @@ from satkgc.kg.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from satkgc.kg.bfs import HopSearch, entities_within, hops_from, shortest_path
+    from satkgc.kg.bolt import BoltServer, is_bolt
     from satkgc.kg.catalogue import (
         CATALOGUE,
         Counts,
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from satkgc.kg.merge import merge_entities
     from satkgc.kg.negatives import published_negatives, read_negatives
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
+    from satkgc.kg.readers.bolt import read_nodes
     from satkgc.kg.readers.delimited import csv_delimiter
     from satkgc.kg.readers.options import expand, shorten
+    from satkgc.kg.readers.property_graph import TYPE
     from satkgc.kg.readers.source import SourceFile
     from satkgc.kg.readers.sparql import read_endpoint
     from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
@@ -55,7 +58,9 @@ __all__ = [
     "IRI",
     "NOT_TSV",
     "SPLITS",
+    "TYPE",
     "Adjacency",
+    "BoltServer",
     "Counts",
     "Decision",
     "Decisions",
@@ -89,6 +94,7 @@ __all__ = [
     "grow",
     "hops_from",
     "inspect_graph",
+    "is_bolt",
     "is_endpoint",
     "is_graph_folder",
     "is_pattern",
@@ -103,6 +109,7 @@ __all__ = [
     "read_logic",
     "read_more",
     "read_negatives",
+    "read_nodes",
     "relation_categories",
     "relation_logic",
     "shorten",
@@ -116,6 +123,7 @@ __all__ = [
 # Imported when they are first used: numba alone takes longer to import than a stored graph to open.
 _LAZY = {
     "centrality": ("betweenness",),
+    "bolt": ("BoltServer", "is_bolt"),
     "bfs": ("HopSearch", "entities_within", "hops_from", "shortest_path"),
     "catalogue": ("CATALOGUE", "Counts", "Entry", "cache_folder", "entry_location", "find_entry", "load_entry"),
     "decisions": ("DECISIONS", "Decision", "Decisions", "Statement", "Verdict", "carry_rejections", "read_decisions"),
@@ -128,6 +136,8 @@ _LAZY = {
     "merge": ("merge_entities",),
     "negatives": ("published_negatives", "read_negatives"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
+    "readers.bolt": ("read_nodes",),
+    "readers.property_graph": ("TYPE",),
     "readers.delimited": ("csv_delimiter",),
     "readers.options": ("expand", "shorten"),
     "readers.source": ("SourceFile",),

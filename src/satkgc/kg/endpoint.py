@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import logging
 import re
 import socket
 import time
@@ -16,6 +17,8 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
 from satkgc.errors import SatkgcError
 from satkgc.version import __version__
+
+log = logging.getLogger("satkgc.kg")
 
 SCHEME = "sparql:"
 IRI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s\x00-\x20<>\"{}|^`\\]+", re.IGNORECASE)
@@ -114,6 +117,9 @@ class Endpoint:
                     what, remedy = f"there is no such host ({_said(error)})", "check the URL, and the network"
                     raise SatkgcError(what, where=self.shown, remedy=remedy) from None
                 failure = error
+                if "timed out" in _said(error) and attempt + 1 < PATIENCE:  # minutes have passed: say why
+                    text = "%s: nothing came for %g s; trying again (%d of %d)"
+                    log.warning(text, self.shown, TIMEOUT, attempt + 2, PATIENCE)
         what, remedy = _said(failure), "check the URL, or run the same command again later: it goes on from here"
         if "timed out" in what and "query" in form:
             remedy = "run the same command again later, it goes on from here; or ask for less, with --page-size"

@@ -10,6 +10,7 @@ from typing import Any
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import store
+from satkgc.kg.bolt import is_bolt
 from satkgc.kg.endpoint import is_endpoint
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers import ReadOptions, Sources, is_pattern, is_url, read_graph
@@ -29,7 +30,7 @@ def load(source: Sources, options: dict[str, Any]) -> KnowledgeGraph:
         source = source[0]
     if not isinstance(source, str | Path):
         raise _no_source(source)
-    if is_url(source) or is_endpoint(source) or is_pattern(source):
+    if is_url(source) or is_endpoint(source) or is_bolt(source) or is_pattern(source):
         return read_graph(source, ReadOptions(**options))
     path = Path(source)
     if not path.exists():

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
+from satkgc.kg.bolt import is_bolt
 from satkgc.kg.endpoint import is_endpoint
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.options import ReadOptions, refuse_options
@@ -41,9 +42,13 @@ def read_graph(source: Sources, options: ReadOptions | None = None) -> Knowledge
     sources = [source] if isinstance(source, str | Path) else list(source)
     if not sources:
         raise SatkgcError("there is no source", remedy="give a file or a folder")
-    if any(map(is_endpoint, sources)):
+    if any(is_endpoint(source) or is_bolt(source) for source in sources):
         if len(sources) > 1:
             raise SatkgcError("an endpoint is read by itself", remedy="import it first, then add tables to that graph")
+        if is_bolt(sources[0]):
+            from satkgc.kg.readers.bolt import read_bolt
+
+            return read_bolt(str(sources[0]), options)
         from satkgc.kg.readers.sparql import load_endpoint
 
         return load_endpoint(str(sources[0]), options)

@@ -111,6 +111,7 @@ class ReadOptions:
     label: Sequence[str] = ()
     description: Sequence[str] = ()
 
+    # Bolt: id, label and description are properties of nodes, and so are literals.
     # RDF: label and description are predicates, by IRI or with a prefix, that give names and descriptions, the best
     # first; and other names, which stand in the description. The usual ones come after them (see rdf_texts.py).
     alt_label: Sequence[str] = ()
@@ -124,7 +125,8 @@ class ReadOptions:
     # those of its default graph.
     graphs: Sequence[str] = ()
 
-    # Endpoints: a CONSTRUCT query, or the file that has it, instead of all statements.
+    # Endpoints: a CONSTRUCT query, or the file that has it, instead of all statements. Bolt: one in Cypher that returns
+    # nodes and relationships, or paths.
     query: str | Path | None = None
     # Endpoints: rows asked for at once. Public ones give 10,000 at most, and a page should take seconds, not minutes.
     page_size: int = 10_000
@@ -187,14 +189,23 @@ APPLIES = {
     "entities_file": ("folder",),
     **dict.fromkeys(("unlisted", "textless", "duplicates"), ("folder", "table")),
     **dict.fromkeys(("head", "relation", "tail", "relation_name", "split_column"), ("table",)),
-    **dict.fromkeys(("entities", "relations", "id"), ("table",)),
-    **dict.fromkeys(("label", "description"), ("table", "rdf", "sparql")),
-    **dict.fromkeys(("alt_label", "literals", "languages", "graphs"), ("rdf", "sparql")),
-    **dict.fromkeys(("query", "page_size", "pause"), ("sparql",)),
+    **dict.fromkeys(("entities", "relations"), ("table",)),
+    "id": ("table", "bolt"),
+    **dict.fromkeys(("label", "description"), ("table", "rdf", "sparql", "bolt")),
+    **dict.fromkeys(("alt_label", "languages", "graphs"), ("rdf", "sparql")),
+    "literals": ("rdf", "sparql", "bolt"),
+    **dict.fromkeys(("query", "page_size"), ("sparql", "bolt")),
+    "pause": ("sparql",),
     "memory": ("table", "rdf"),
 }
 FLAGS = {"graphs": "graph", "literals": "literal"}  # each takes one
-_FORMS = {"folder": "a folder of train.tsv", "table": "tables", "rdf": "RDF", "sparql": "endpoints"}
+_FORMS = {
+    "folder": "a folder of train.tsv",
+    "table": "tables",
+    "rdf": "RDF",
+    "sparql": "endpoints",
+    "bolt": "Bolt servers",
+}
 
 
 def refuse_options(form: str, options: ReadOptions, shown: str) -> None:
@@ -203,7 +214,8 @@ def refuse_options(form: str, options: ReadOptions, shown: str) -> None:
     for name, forms in APPLIES.items():
         if form not in forms and getattr(options, name) != getattr(plain, name):
             flag = f"--{FLAGS.get(name, name.replace('_', '-'))}"
-            spoken = " and ".join(_FORMS[form] for form in forms)
+            *others, last = (_FORMS[form] for form in forms)
+            spoken = f"{', '.join(others)} and {last}" if others else last
             raise SatkgcError(
                 f"{flag} says nothing of {_FORMS[form]}", where=shown, remedy=f"leave it out; it is for {spoken}"
             )

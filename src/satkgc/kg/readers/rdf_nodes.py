@@ -2,7 +2,7 @@
 
 A statement whose object is an IRI is a triple of the graph; its predicate is the relation, `rdf:type` like any other.
 Statements that give names, other names and descriptions become texts (`rdf_texts.py`). Other literals go behind the
-description where they are asked for (`rdf_literals.py`); else they are left out and counted.
+description where they are asked for (`literals.py`); else they are left out and counted.
 
 An entity is what a triple joins, and what has a text and is not used as a predicate. A blank node is an entity if the
 file names it, and is then called _:b0, _:b1 … in order of appearance, for its label means nothing outside of the file.
@@ -26,8 +26,8 @@ from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers.assemble import finish
 from satkgc.kg.readers.blank_nodes import BlankNodes, compose
 from satkgc.kg.readers.columns import counted, with_other_names
+from satkgc.kg.readers.literals import Literals
 from satkgc.kg.readers.options import PREFIXES, ReadOptions, excluded_relations
-from satkgc.kg.readers.rdf_literals import RdfLiterals
 from satkgc.kg.readers.rdf_texts import RdfTexts
 from satkgc.kg.vocabulary import Vocabulary, name_from_id
 
@@ -51,7 +51,7 @@ class RdfNodes:
         self._triples = array("i")  # head, relation, tail, head, …
         self._texts = RdfTexts(options)
         self._composed: dict[str, tuple[str, ...]] = {}  # relations made of several
-        self._values = RdfLiterals(options)
+        self._values = Literals(options)
         self._literals: Counter[str] = Counter()  # those left out, by predicate
         self._quoted = 0
         self._languages = options.languages
@@ -70,7 +70,7 @@ class RdfNodes:
             return
         if isinstance(object, literal):
             wanted = self._values.wants(predicate, self.prefixes)
-            if not (wanted and self._values.offer(self._number(subject), predicate, object)):
+            if not (wanted and self._offer(subject, predicate, object)):
                 self._literals[predicate] += 1
         elif not isinstance(object, (named, blank)):
             self._quoted += 1
@@ -83,6 +83,10 @@ class RdfNodes:
     def _add_triple(self, subject: Any, predicate: str, object: Any) -> None:
         relation = self._index(predicate, self._relations)
         self._triples.extend((self._number(subject), relation, self._number(object)))
+
+    def _offer(self, subject: Any, predicate: str, object: Any) -> bool:
+        number = self._number(subject)
+        return self._values.offer(number, predicate, object.value, object.datatype.value, object.language)
 
     def _number(self, node: Any) -> int:
         return self._index(self._key(node), self._nodes)

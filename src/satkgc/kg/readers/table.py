@@ -27,6 +27,7 @@ from satkgc.kg.readers.large import memory_to_read, tell_obstacle
 from satkgc.kg.readers.listing import check_listing
 from satkgc.kg.readers.options import SPLIT_VALUES, ReadOptions
 from satkgc.kg.readers.parquet import ParquetTable, number_triples
+from satkgc.kg.readers.property_graph import add_labels
 from satkgc.kg.readers.source import SourceFile
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 
@@ -139,7 +140,7 @@ def read_tables(
     listed = join_listings(nodes + unlisted(inline, nodes))
     relation_listing = read_listing(relations, options, bool(nodes)) if relations else None
     if listed is not None and listed.labels is not None:
-        joined, listed, relation_listing, options = neo4j.add_labels(joined, listed, relation_listing, options)
+        joined, listed, relation_listing, options = add_labels(joined, listed, relation_listing, options)
     return assemble(name, joined, listed, relation_listing, options)
 
 
@@ -165,7 +166,7 @@ def check_kinds(
 
 def read_entities(options: ReadOptions) -> Vocabulary:
     """The tables of entities alone."""
-    listing = join_listings([_read_listing(open_table(_beside(path)), options) for path in options.entities])
+    listing = join_listings([read_listing(open_table(_beside(path)), options) for path in options.entities])
     assert listing is not None
     return Vocabulary.build("entity", *check_listing("entity", listing, options))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.kg.readers.rdf_literals import LETTERS, LONGEST, MOST, XSD, format_literal
+from satkgc.kg.readers.literals import LETTERS, LONGEST, MOST, XSD, format_literal
 
 LOVELACE = """@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .

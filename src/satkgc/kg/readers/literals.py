@@ -1,4 +1,4 @@
-"""Numbers, dates and texts that RDF states of an entity, as words that go behind its description.
+"""Numbers, dates and texts that a source states of an entity, as words that go behind its description.
 
 `born 1815-12-10; population 3,769,495`: the predicate's name and the value, for a language model to read.
 """
@@ -9,7 +9,6 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from satkgc.errors import SatkgcError
 from satkgc.kg.readers.options import PREFIXES, ReadOptions, expand
@@ -32,8 +31,8 @@ TEXTS = frozenset([XSD + "string", PREFIXES["rdf"] + "langString"])
 PLAIN = frozenset(XSD + name for name in ("gYear", "gYearMonth", "gMonthDay", "time", "duration", "boolean", "anyURI"))
 
 
-class RdfLiterals:
-    """The literals that were chosen, by node, in the order of the file."""
+class Literals:
+    """Those that were chosen, by node, in the order of the source; a predicate may be the name of a property."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._chosen = set(options.literals) - {ALL}
@@ -44,7 +43,7 @@ class RdfLiterals:
         self._values: dict[int, list[tuple[str, str]]] = {}
         self.cut = 0  # values that were shortened or came too late
 
-    def wants(self, predicate: str, prefixes: Mapping[str, str]) -> bool:
+    def wants(self, predicate: str, prefixes: Mapping[str, str] = PREFIXES) -> bool:
         """Whether its literals are to be read."""
         if not (self._chosen or self._all):
             return False
@@ -54,12 +53,12 @@ class RdfLiterals:
                 self._predicates[predicate] = True
         return self._all or predicate in self._predicates
 
-    def offer(self, node: int, predicate: str, literal: Any) -> bool:
+    def offer(self, node: int, predicate: str, text: str, datatype: str, language: str | None = None) -> bool:
         """Take a value in, if it can be said in words and its language is wanted; whether it was."""
-        value = format_literal(literal.value[: 2 * LONGEST], literal.datatype.value)
-        if value is None or not self._speaks(literal.language):
+        value = format_literal(text[: 2 * LONGEST], datatype)
+        if value is None or not self._speaks(language):
             return False
-        if len(value) > LONGEST or len(literal.value) > 2 * LONGEST:
+        if len(value) > LONGEST or len(text) > 2 * LONGEST:
             self.cut += 1
             value = value[: LONGEST - 1].rsplit(" ", 1)[0] + "…"
         values = self._values.setdefault(node, [])
