@@ -1,11 +1,12 @@
-"""Hours of mixed load on the service: questions, searches, re-preparation, clients that go away; errors and growth.
+"""Hours of mixed load on the service: questions, searches, decisions, re-preparation, clients that go away.
 
     python bench/soak.py runs/demo --minutes 120 --json
 
 A copy of the run is served on this machine by a process of its own. Every question of a fixed set must get the answer
-that it got first, also while and after the run is prepared again beneath the service. Each minute memory, file
-descriptors and threads of the service are noted; growth is the difference between the last tenth of the time and the
-second tenth (the first is warming up).
+that it got first, also while and after the run is prepared again beneath the service. At the end the file of decisions
+must hold what was acknowledged, in the order of each client, and nothing else. Each minute memory, file descriptors and
+threads of the service are noted; growth is the difference between the last tenth of the time and the second tenth (the
+first is warming up). With --cores the rate falls where service, clients and preparations together take more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import socket
 import statistics
@@ -24,14 +26,16 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import DECISIONS, KnowledgeGraph
 from serve import resident_mib, wait_until_ready
 
+ROLES = ("head", "relation", "tail")
 FIXED = 300  # questions whose answers are remembered
 TIE = 1e-5  # scores nearer to one another than this are equal
 
@@ -39,7 +43,9 @@ TIE = 1e-5  # scores nearer to one another than this are equal
 class Load:
     """Clients that ask at a bounded rate until the time is over, and what they saw."""
 
-    def __init__(self, url: str, kg: KnowledgeGraph, rate: float, clients: int, until: float) -> None:
+    def __init__(
+        self, url: str, kg: KnowledgeGraph, proposals: list[dict[str, str]], rate: float, clients: int, until: float
+    ) -> None:
         place = urlsplit(url)
         self.host, self.port = str(place.hostname), int(place.port or 80)
         self.kg, self.pause, self.until = kg, clients / rate, until
@@ -47,6 +53,8 @@ class Load:
         self.errors: list[str] = []
         self.seconds: list[float] = []  # of the answers since the last look
         self.first: dict[str, Any] = {}
+        self.shares = [proposals[client::clients] for client in range(clients)]  # each client decides on its own
+        self.acknowledged: list[list[dict[str, str]]] = [[] for _ in range(clients)]
         self.lock = threading.Lock()
         self._threads = [threading.Thread(target=self._run, args=[seed]) for seed in range(clients)]
 
@@ -67,16 +75,18 @@ class Load:
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         kinds = {
             self._fixed: 30, self._other: 20, self._search: 15, self._entity: 8, self._new: 6, self._batch: 3,
-            self._evidence: 3, self._suggest: 3, self._relation: 1, self._read: 4, self._bad: 5,
+            self._evidence: 3, self._suggest: 3, self._relation: 1, self._read: 4, self._bad: 5, self._proposals: 3,
         }  # fmt: skip
         aborts = {self._abort: 3, self._half: 1, self._slow: 1}
-        weights = kinds | aborts
+        weights = kinds | aborts | {self._decide: 10}
         while time.time() < self.until:
             kind = rng.choices(list(weights), list(weights.values()))[0]
             name = kind.__name__.lstrip("_")
             started = time.perf_counter()
             try:
-                if kind in aborts:
+                if kind == self._decide:
+                    self._decide(rng, seed)
+                elif kind in aborts:
                     kind(rng)
                 else:
                     method, path, body, wanted, key = kind(rng)
@@ -96,10 +106,13 @@ class Load:
     ) -> None:
         text = None if body is None else json.dumps(body)
         headers = {} if text is None else {"Content-Type": "application/json"}
+        fresh = connection.sock is None
         try:
             connection.request(method, path, text, headers)
             answer = connection.getresponse()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            if fresh:
+                raise
             connection.close()  # it was idle for longer than the service keeps connections: once more on a new one
             connection.request(method, path, text, headers)
             answer = connection.getresponse()
@@ -189,6 +202,31 @@ class Load:
         )
         return method, f"/api/v1/{path}", body, status, None
 
+    def _proposals(self, rng: random.Random) -> tuple[Any, ...]:
+        verdict = rng.choice(["open", "accept", "reject", "skip", "all"])
+        return "GET", f"/api/v1/proposals?verdict={verdict}&limit={rng.choice([1, 50])}", None, 200, None
+
+    def _decide(self, rng: random.Random, client: int) -> None:
+        """Accept, reject, skip or take back, on a connection of its own: nothing is sent twice."""
+        body = rng.choice(self.shares[client]) | {"verdict": rng.choice(["accept", "reject", "skip", "open"])}
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        self._ask(connection, "POST", "/api/v1/decisions", body, 200, None)
+        connection.close()
+        self.acknowledged[client].append(body)
+
+    def check_decisions(self, file: Path) -> None:
+        """The file has what each client was told that is kept, in that order, and no more."""
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        client_of = {statement(row): client for client, share in enumerate(self.shares) for row in share}
+        kept: list[list[tuple[str, ...]]] = [[] for _ in self.shares]
+        for row in rows:
+            kept[client_of[statement(row)]].append((*statement(row), row["verdict"]))
+        for client, told in enumerate(self.acknowledged):
+            if kept[client] != [(*statement(row), row["verdict"]) for row in told]:
+                self.fail(
+                    f"client {client}: {len(told)} decisions acknowledged, {len(kept[client])} others in the file"
+                )
+
     # Clients that go away
 
     def _send(self, text: str) -> socket.socket:
@@ -224,11 +262,24 @@ def same(one: dict[str, float], other: dict[str, float]) -> bool:
     )
 
 
+def statement(row: dict[str, str]) -> tuple[str, ...]:
+    """The statement of a proposal or a decision."""
+    return tuple(row[role] for role in ROLES)
+
+
+def processor_seconds(pid: int) -> float:
+    """Of the service, of the clients and of the preparations that ended."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") + sum(use.ru_utime + use.ru_stime for use in ours)
+
+
 def state(pid: int) -> dict[str, Any]:
     """Memory, file descriptors and threads of a process."""
     status = Path(f"/proc/{pid}/status").read_text()
     return {
         "memory_mib": round(resident_mib(pid), 1),
+        "anonymous_mib": round(int(re.findall(r"RssAnon:\s+(\d+)", status)[0]) / 1024, 1),
         "peak_mib": round(int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024, 1),
         "files": len(os.listdir(f"/proc/{pid}/fd")),
         "threads": int(re.findall(r"Threads:\s+(\d+)", status)[0]),
@@ -248,7 +299,9 @@ def prepare(run: Path, load: Load, log: Path) -> None:
 def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Serve the run, put it under load, look at it each minute, stop it."""
     server_log = (folder / "server.log").open("wb")
-    command = [sys.executable, "-m", "satkgc", "serve", str(run), "--port", "0", "--device", "cpu"]
+    satkgc, table = [sys.executable, "-m", "satkgc"], str(folder / "missing.csv")
+    subprocess.run([*satkgc, "propose", str(run), table, "--n", "500"], check=True, stdout=subprocess.DEVNULL)
+    command = [*satkgc, "serve", str(run), "--port", "0", "--device", "cpu", "--proposals", table]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=server_log, text=True)
     minutes: list[dict[str, Any]] = []
     try:
@@ -259,17 +312,25 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         wait_until_ready(url, server)
         began = time.time()
         until = began + 60 * given.minutes
-        load = Load(url, KnowledgeGraph.load(run / "graph"), given.rate, given.clients, until)
+        with urllib.request.urlopen(f"{url}/api/v1/proposals?limit=200") as answer:
+            proposals = [{role: row[role] for role in ROLES} for row in json.load(answer)["proposals"]]
+        kg = KnowledgeGraph.load(run / "graph")
+        load = Load(url, kg, proposals, given.rate, given.clients, until)
+        shortest, looked, used = load.pause, began, processor_seconds(server.pid)
         load.start()
         preparing: threading.Thread | None = None
         while time.time() < until and server.poll() is None:
             time.sleep(min(60, max(0, until - time.time())))
             minute = len(minutes) + 1
+            spent, taken = processor_seconds(server.pid) - used, time.time() - looked
+            looked, used = looked + taken, used + spent
+            load.pause = max(shortest, load.pause * min(4, max(0.5, spent / taken / given.cores)))
             with load.lock:
                 seconds, load.seconds = sorted(load.seconds), []
                 now = {
                     "minute": minute,
                     **state(server.pid),
+                    "cores": round(spent / taken, 2),
                     "requests": load.counts.total(),
                     "errors": len(load.errors),
                 }
@@ -290,6 +351,7 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         load.join()
         if preparing:
             preparing.join()
+        load.check_decisions(run / DECISIONS)
         after = state(server.pid) if server.poll() is None else {}
     finally:
         server.terminate()
@@ -300,7 +362,7 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     early, late = minutes[tenth : 2 * tenth] or minutes[:1], minutes[-tenth:]
     growth = {
         key: round(statistics.mean(row[key] for row in late) - statistics.mean(row[key] for row in early), 1)
-        for key in ("memory_mib", "files", "threads")
+        for key in ("memory_mib", "anonymous_mib", "files", "threads")
     }
     return {
         "bench": "soak",
@@ -310,6 +372,7 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "requests": dict(load.counts),
         "requests_in_all": load.counts.total(),
         "questions_repeated": len(load.first),
+        "decisions_acknowledged": sum(map(len, load.acknowledged)),
         "errors": load.errors,
         "exit_code": code,
         "lines_on_stderr": printed.splitlines()[:20],
@@ -325,6 +388,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run folder")
     parser.add_argument("--minutes", type=float, default=120, help="of load [120]")
     parser.add_argument("--rate", type=float, default=10, help="requests a second, at most [10]")
+    parser.add_argument("--cores", type=float, default=os.cpu_count(), help="to use on average, at most [all]")
     parser.add_argument("--clients", type=int, default=12, help="at once [12]")
     parser.add_argument("--prepare-every", type=int, default=15, help="minutes between preparations beneath it [15]")
     parser.add_argument("--json", action="store_true", help="print JSON only")
