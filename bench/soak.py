@@ -1,227 +1,42 @@
-"""Hours of mixed load on the service: questions, searches, re-preparation, clients that go away; errors and growth.
+"""Hours of mixed load on the service: questions, searches, decisions, re-preparation, clients that go away.
 
     python bench/soak.py runs/demo --minutes 120 --json
 
 A copy of the run is served on this machine by a process of its own. Every question of a fixed set must get the answer
-that it got first, also while and after the run is prepared again beneath the service. Each minute memory, file
-descriptors and threads of the service are noted; growth is the difference between the last tenth of the time and the
-second tenth (the first is warming up).
+that it got first, also while and after the run is prepared again beneath the service. At the end the file of decisions
+must hold what was acknowledged, in the order of each client, and nothing else. Each minute memory, file descriptors and
+threads of the service are noted; growth is the difference between the last tenth of the time and the second tenth (the
+first is warming up). With --cores the rate falls where service, clients and preparations together take more.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
-import random
 import re
+import resource
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+import urllib.request
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
 
-from satkgc.kg import KnowledgeGraph
+from satkgc.kg import DECISIONS, KnowledgeGraph
 from serve import resident_mib, wait_until_ready
-
-FIXED = 300  # questions whose answers are remembered
-TIE = 1e-5  # scores nearer to one another than this are equal
+from soak_load import PATIENCE, ROLES, Load
 
 
-class Load:
-    """Clients that ask at a bounded rate until the time is over, and what they saw."""
-
-    def __init__(self, url: str, kg: KnowledgeGraph, rate: float, clients: int, until: float) -> None:
-        place = urlsplit(url)
-        self.host, self.port = str(place.hostname), int(place.port or 80)
-        self.kg, self.pause, self.until = kg, clients / rate, until
-        self.counts: Counter[str] = Counter()
-        self.errors: list[str] = []
-        self.seconds: list[float] = []  # of the answers since the last look
-        self.first: dict[str, Any] = {}
-        self.lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._run, args=[seed]) for seed in range(clients)]
-
-    def start(self) -> None:
-        """Begin; the threads end by themselves."""
-        for thread in self._threads:
-            thread.start()
-
-    def join(self) -> None:
-        """Wait for the last answers."""
-        for thread in self._threads:
-            thread.join(120)
-            if thread.is_alive():
-                self.errors.append("a client still waits two minutes after the end")
-
-    def _run(self, seed: int) -> None:
-        rng = random.Random(seed)
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
-        kinds = {
-            self._fixed: 30, self._other: 20, self._search: 15, self._entity: 8, self._new: 6, self._batch: 3,
-            self._evidence: 3, self._suggest: 3, self._relation: 1, self._read: 4, self._bad: 5,
-        }  # fmt: skip
-        aborts = {self._abort: 3, self._half: 1, self._slow: 1}
-        weights = kinds | aborts
-        while time.time() < self.until:
-            kind = rng.choices(list(weights), list(weights.values()))[0]
-            name = kind.__name__.lstrip("_")
-            started = time.perf_counter()
-            try:
-                if kind in aborts:
-                    kind(rng)
-                else:
-                    method, path, body, wanted, key = kind(rng)
-                    self._ask(connection, method, path, body, wanted, key)
-                    with self.lock:
-                        self.seconds.append(time.perf_counter() - started)
-            except Exception as error:
-                self.fail(f"{name}: {type(error).__name__}: {error}")
-                connection.close()
-            with self.lock:
-                self.counts[name] += 1
-            time.sleep(rng.expovariate(1 / self.pause))
-        connection.close()
-
-    def _ask(
-        self, connection: http.client.HTTPConnection, method: str, path: str, body: Any, wanted: int, key: str | None
-    ) -> None:
-        text = None if body is None else json.dumps(body)
-        headers = {} if text is None else {"Content-Type": "application/json"}
-        try:
-            connection.request(method, path, text, headers)
-            answer = connection.getresponse()
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            connection.close()  # it was idle for longer than the service keeps connections: once more on a new one
-            connection.request(method, path, text, headers)
-            answer = connection.getresponse()
-        content = answer.read()
-        if answer.status != wanted:
-            raise ValueError(f"{answer.status} instead of {wanted}: {content[:200]!r}")
-        if key is None:
-            return
-        scores = {row["id"]: row["score"] for row in json.loads(content)["answers"]}
-        with self.lock:
-            if not same(self.first.setdefault(key, scores), scores):
-                raise ValueError(f"another answer than at first: {key}")
-
-    def fail(self, what: str) -> None:
-        with self.lock:
-            self.errors.append(what)
-        print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
-
-    # Requests: method, path, body, the status wanted, and the key under which the answer is remembered
-
-    def _entity_id(self, rng: random.Random) -> str:
-        return self.kg.entities.id(rng.randrange(self.kg.num_entities))
-
-    def _question(self, rng: random.Random) -> dict[str, Any]:
-        relation = self.kg.relations.id(rng.randrange(self.kg.num_relations))
-        return {rng.choice(["head", "tail"]): self._entity_id(rng), "relation": relation, "k": rng.choice([1, 10, 100])}
-
-    def _fixed(self, rng: random.Random) -> tuple[Any, ...]:
-        body = self._question(random.Random(rng.randrange(FIXED)))
-        return "POST", "/api/v1/complete", body, 200, json.dumps(body)
-
-    def _other(self, rng: random.Random) -> tuple[Any, ...]:
-        return "POST", "/api/v1/complete", self._question(rng), 200, None
-
-    def _search(self, rng: random.Random) -> tuple[Any, ...]:
-        name = self.kg.entities.name(rng.randrange(self.kg.num_entities))
-        text = name[: rng.randint(1, len(name))]
-        return "GET", f"/api/v1/entities?q={quote(text)}", None, 200, None
-
-    def _entity(self, rng: random.Random) -> tuple[Any, ...]:
-        return "GET", f"/api/v1/entity?id={quote(self._entity_id(rng))}", None, 200, None
-
-    def _new(self, rng: random.Random) -> tuple[Any, ...]:
-        number = rng.randrange(10**9)
-        new = {"name": f"thing {number}", "description": "something that nobody has seen " * rng.randint(0, 20)}
-        relation = self.kg.relations.id(rng.randrange(self.kg.num_relations))
-        return "POST", "/api/v1/complete", {"head": new, "relation": relation}, 200, None
-
-    def _batch(self, rng: random.Random) -> tuple[Any, ...]:
-        return (
-            "POST",
-            "/api/v1/batch",
-            {"questions": [self._question(rng) for _ in range(rng.randint(1, 16))]},
-            200,
-            None,
-        )
-
-    def _evidence(self, rng: random.Random) -> tuple[Any, ...]:
-        head, relation, tail = self.kg.train[rng.randrange(len(self.kg.train))]
-        body = {
-            "head": self.kg.entities.id(head),
-            "relation": self.kg.relations.id(relation),
-            "tail": self.kg.entities.id(tail),
-        }
-        return "POST", "/api/v1/evidence", body, 200, None
-
-    def _suggest(self, rng: random.Random) -> tuple[Any, ...]:
-        return "POST", "/api/v1/suggest-relations", {"entity": self._entity_id(rng)}, 200, None
-
-    def _relation(self, rng: random.Random) -> tuple[Any, ...]:
-        return "POST", "/api/v1/complete", {"head": self._entity_id(rng), "tail": self._entity_id(rng)}, 200, None
-
-    def _read(self, rng: random.Random) -> tuple[Any, ...]:
-        path = rng.choice(["/health", "/metrics", "/", "/api/v1/relations", "/api/v1/info", "/api/v1/openapi.json"])
-        return "GET", path, None, 200, None
-
-    def _bad(self, rng: random.Random) -> tuple[Any, ...]:
-        known, relation = self._entity_id(rng), self.kg.relations.id(0)
-        method, path, body, status = rng.choice(
-            [
-                ("POST", "complete", {"head": "nobody of this name", "relation": relation}, 404),
-                ("POST", "complete", {"head": 7}, 422),
-                ("POST", "complete", {"head": known, "relation": relation, "k": 10**9}, 422),
-                ("GET", "entity?id=nobody", None, 404),
-                ("GET", "../../../../etc/passwd", None, 404),
-            ]
-        )
-        return method, f"/api/v1/{path}", body, status, None
-
-    # Clients that go away
-
-    def _send(self, text: str) -> socket.socket:
-        client = socket.create_connection((self.host, self.port), timeout=60)
-        client.sendall(text.encode())
-        return client
-
-    def _head(self, length: int) -> str:
-        lines = ["POST /api/v1/complete HTTP/1.1", f"Host: {self.host}", "Content-Type: application/json"]
-        return "\r\n".join([*lines, f"Content-Length: {length}", "", ""])
-
-    def _abort(self, rng: random.Random) -> None:
-        body = json.dumps(self._question(rng))
-        with self._send(self._head(len(body)) + body):
-            time.sleep(rng.choice([0, 0.005, 0.05]))
-
-    def _half(self, rng: random.Random) -> None:
-        with self._send("POST /api/v1/complete HTTP/1.1\r\nHost:"):
-            time.sleep(rng.uniform(0, 5))
-
-    def _slow(self, rng: random.Random) -> None:
-        body = json.dumps(self._question(rng))
-        with self._send(self._head(len(body)) + body[:10]):
-            time.sleep(rng.uniform(0, 5))
-
-
-def same(one: dict[str, float], other: dict[str, float]) -> bool:
-    """The same entities with the same scores. Their last digit is that of the company in a pass through the model, so
-    that neighbours of (nearly) one score may change places, also at the end of the list."""
-    last = min([*one.values(), *other.values()], default=0)
-    return len(one) == len(other) and all(
-        abs(one.get(name, last) - other.get(name, last)) < TIE for name in one.keys() | other.keys()
-    )
+def processor_seconds(pid: int) -> float:
+    """Of the service, of the clients and of the preparations that ended."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") + sum(use.ru_utime + use.ru_stime for use in ours)
 
 
 def state(pid: int) -> dict[str, Any]:
@@ -229,6 +44,7 @@ def state(pid: int) -> dict[str, Any]:
     status = Path(f"/proc/{pid}/status").read_text()
     return {
         "memory_mib": round(resident_mib(pid), 1),
+        "anonymous_mib": round(int(re.findall(r"RssAnon:\s+(\d+)", status)[0]) / 1024, 1),
         "peak_mib": round(int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024, 1),
         "files": len(os.listdir(f"/proc/{pid}/fd")),
         "threads": int(re.findall(r"Threads:\s+(\d+)", status)[0]),
@@ -239,7 +55,7 @@ def prepare(run: Path, load: Load, log: Path) -> None:
     """Prepare the run again beneath the service."""
     command = ["nice", "-n", "19", sys.executable, "-m", "satkgc", "prepare", str(run), "--device", "cpu"]
     with log.open("ab") as out:
-        done = subprocess.run(command, stdout=out, stderr=out, timeout=1200)
+        done = subprocess.run(command, stdout=out, stderr=out, timeout=6 * PATIENCE)
     load.counts["prepare"] += 1
     if done.returncode:
         load.fail(f"prepare: exit code {done.returncode}, see {log}")
@@ -248,7 +64,9 @@ def prepare(run: Path, load: Load, log: Path) -> None:
 def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Serve the run, put it under load, look at it each minute, stop it."""
     server_log = (folder / "server.log").open("wb")
-    command = [sys.executable, "-m", "satkgc", "serve", str(run), "--port", "0", "--device", "cpu"]
+    satkgc, table = [sys.executable, "-m", "satkgc"], str(folder / "missing.csv")
+    subprocess.run([*satkgc, "propose", str(run), table, "--n", "500"], check=True, stdout=subprocess.DEVNULL)
+    command = [*satkgc, "serve", str(run), "--port", "0", "--device", "cpu", "--proposals", table]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=server_log, text=True)
     minutes: list[dict[str, Any]] = []
     try:
@@ -259,24 +77,34 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         wait_until_ready(url, server)
         began = time.time()
         until = began + 60 * given.minutes
-        load = Load(url, KnowledgeGraph.load(run / "graph"), given.rate, given.clients, until)
+        with urllib.request.urlopen(f"{url}/api/v1/proposals?limit=200") as answer:
+            proposals = [{role: row[role] for role in ROLES} for row in json.load(answer)["proposals"]]
+        kg = KnowledgeGraph.load(run / "graph")
+        load = Load(url, kg, proposals, given.rate, given.clients, until)
+        shortest, looked, used = load.pause, began, processor_seconds(server.pid)
         load.start()
         preparing: threading.Thread | None = None
         while time.time() < until and server.poll() is None:
             time.sleep(min(60, max(0, until - time.time())))
             minute = len(minutes) + 1
+            spent, taken = processor_seconds(server.pid) - used, time.time() - looked
+            looked, used = looked + taken, used + spent
+            load.pause = max(shortest, load.pause * min(4, max(0.5, spent / taken / given.cores)))
             with load.lock:
                 seconds, load.seconds = sorted(load.seconds), []
+                stall, load.stall = load.stall, 0.0
                 now = {
                     "minute": minute,
                     **state(server.pid),
+                    "cores": round(spent / taken, 2),
+                    "stall_s": round(stall, 1),
                     "requests": load.counts.total(),
                     "errors": len(load.errors),
                 }
             if seconds:
                 now |= {
                     f"p{p}_ms": round(1000 * seconds[min(len(seconds) - 1, len(seconds) * p // 100)], 1)
-                    for p in (50, 99)
+                    for p in (50, 99, 100)
                 }
             minutes.append(now)
             print(json.dumps(now), file=sys.stderr, flush=True)
@@ -290,6 +118,7 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         load.join()
         if preparing:
             preparing.join()
+        load.check_decisions(run / DECISIONS)
         after = state(server.pid) if server.poll() is None else {}
     finally:
         server.terminate()
@@ -300,7 +129,7 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     early, late = minutes[tenth : 2 * tenth] or minutes[:1], minutes[-tenth:]
     growth = {
         key: round(statistics.mean(row[key] for row in late) - statistics.mean(row[key] for row in early), 1)
-        for key in ("memory_mib", "files", "threads")
+        for key in ("memory_mib", "anonymous_mib", "files", "threads")
     }
     return {
         "bench": "soak",
@@ -310,6 +139,7 @@ def soak(run: Path, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "requests": dict(load.counts),
         "requests_in_all": load.counts.total(),
         "questions_repeated": len(load.first),
+        "decisions_acknowledged": sum(map(len, load.acknowledged)),
         "errors": load.errors,
         "exit_code": code,
         "lines_on_stderr": printed.splitlines()[:20],
@@ -325,6 +155,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run folder")
     parser.add_argument("--minutes", type=float, default=120, help="of load [120]")
     parser.add_argument("--rate", type=float, default=10, help="requests a second, at most [10]")
+    parser.add_argument("--cores", type=float, default=os.cpu_count(), help="to use on average, at most [all]")
     parser.add_argument("--clients", type=int, default=12, help="at once [12]")
     parser.add_argument("--prepare-every", type=int, default=15, help="minutes between preparations beneath it [15]")
     parser.add_argument("--json", action="store_true", help="print JSON only")

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 QUESTIONS = 44
-SECONDS = 300  # for one case, on a busy machine
+SECONDS = 1200  # for one case, on a busy machine
 OF_NO_EFFECT = ("README.md", "log.jsonl", ".png", ".lock")  # for people to look at; no answer comes from them
 
 

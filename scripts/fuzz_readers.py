@@ -47,9 +47,11 @@ NT = b"""<http://e/a> <http://r/knows> <http://e/b> .
 <http://e/a> <http://www.w3.org/2000/01/rdf-schema#label> "Ann"@en .
 _:x <http://xmlns.com/foaf/0.1/name> "Nobody" .
 <http://e/c> <http://r/age> "5"^^<http://www.w3.org/2001/XMLSchema#int> .
+<http://e/a> <http://r/born> "1815-12-10T10:20:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+<http://e/b> <http://r/size> "-1.5E3"^^<http://www.w3.org/2001/XMLSchema#double> .
 """
 TTL = b"""@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-:a :knows :b, [ rdfs:label "x"@de ] ; :list (:a "1" 2.5 true) ; rdfs:comment \"\"\"long
+:a :knows :b, [ rdfs:label "x"@de ] ; :list (:a "1" 2.5 true) ; :size 1e9, -0.5, 7 ; rdfs:comment \"\"\"long
 text\"\"\" . <#me> a :Person .
 """
 XML = b"""<?xml version="1.0"?><!DOCTYPE rdf:RDF [<!ENTITY e "http://e/">]>
@@ -197,7 +199,7 @@ def attempt(form: str, data: bytes, rooms: str | None = None) -> str:
         (Path(room) / "listed.csv").write_bytes(b"a,Ann\nb,Bob\nc,Cy\n1,One\n2,Two\n")
         listed = {"unlisted": "add", "textless": "allow", "duplicates": "merge"}
         columns = {"head": "0", "relation": "1", "tail": "2"}
-        choices = [{"languages": ("de", "")}]
+        choices = [{"languages": ("de", ""), "literals": ("all",)}, {"literals": ("http://r/age",)}]
         if form in ("folder", "archive"):
             choices = [listed]
         elif form in ("csv", "tsv", "csv.gz", "parquet"):
@@ -305,6 +307,7 @@ def _mutate_here(form: str, count: int, seed: int) -> dict[str, Any]:
     def too_long(*_: object) -> None:
         raise TimeoutError(f"more than {SECONDS_EACH} s")
 
+    attempt(form, start[0], rooms)  # what is compiled at first use is compiled now, however long it takes
     sys.addaudithook(watch)
     signal.signal(signal.SIGALRM, too_long)
     for number in range(count):

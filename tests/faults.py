@@ -6,11 +6,12 @@ folders made, names changed or removed, what is brought to the disk, space reser
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from satkgc import files
 from satkgc.errors import SatkgcError
 
 KILL = "kill"
+KINDS = (KILL, errno.ENOSPC, errno.EIO)
 EVENTS = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link", "os.symlink"}
 TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
@@ -90,3 +92,17 @@ def run_with_fault(work: Callable[[], object], root: Path, at: int = 0, kind: in
         return "killed", count
     assert os.WEXITSTATUS(status) in (0, 2), f"a traceback at write {at}"
     return ("done" if os.WEXITSTATUS(status) == 0 else "refused"), count
+
+
+def every_write(work: Callable[[], object], root: Path, step: int = 1) -> Iterator[tuple[int, int | str]]:
+    """Each write of the work, or each so many, with one of the faults in turn, after a count of them."""
+    outcome, count = run_with_fault(work, root)
+    assert outcome == "done"
+    assert count > 2
+    for at in range(1, count + 1, step):
+        yield at, KINDS[at // step % 3]
+
+
+def visible(folder: Path) -> list[str]:
+    """The names in a folder that are not hidden."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))

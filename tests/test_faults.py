@@ -9,12 +9,11 @@ import csv
 import errno
 import resource
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from faults import KILL, run_with_fault
+from faults import KILL, KINDS, every_write, run_with_fault, visible
 from graphs import graph_of
 from satkgc.completion import Completer, accept_proposals, is_prepared, update_run, verify_folder
 from satkgc.completion.prepare import prepare
@@ -24,21 +23,6 @@ from satkgc.manifest import write_json
 from satkgc.training import RunFolder
 
 pytest_plugins = ["world"]
-
-KINDS = (KILL, errno.ENOSPC, errno.EIO)
-
-
-def every_write(work, root, step=1):  # type: ignore[no-untyped-def]
-    """Each write of the work with one of the faults in turn, after a count of them."""
-    outcome, count = run_with_fault(work, root)
-    assert outcome == "done"
-    assert count > 2
-    for at in range(1, count + 1, step):
-        yield at, KINDS[at // step % 3]
-
-
-def visible(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def content(graph: KnowledgeGraph) -> tuple[object, ...]:

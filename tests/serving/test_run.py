@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import signal
@@ -15,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 from running import CLIENT, running, until
 
 from satkgc.completion import Completer, Question
@@ -212,3 +214,35 @@ def test_an_open_address_without_a_token_is_warned_about(run: Path) -> None:
         done = subprocess.run([*command, "--token", "x"], capture_output=True, text=True, timeout=120)
         assert "no token is set" not in done.stderr
         assert done.returncode == 2
+
+
+ARENAS = """
+import ctypes, threading
+from satkgc.serving.run import limit_arenas
+limit_arenas()
+libc, together, held = ctypes.CDLL(None), threading.Barrier(12), []
+libc.fopen.restype = ctypes.c_void_p
+def work():
+    together.wait()
+    held.append(bytearray(50_000))
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(12)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+file = ctypes.c_void_p(libc.fopen(b"/dev/stdout", b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas")
+def test_threads_share_two_arenas() -> None:
+    """One for each thread keeps what it needed at most: the memory of a service grew for an hour."""
+    command = [sys.executable, "-c", ARENAS]
+    environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
+    told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    assert 1 <= told.count("<heap nr=") <= 2
+    own = subprocess.run(command, capture_output=True, text=True, env={**environment, "MALLOC_ARENA_MAX": "4"}).stdout
+    assert 3 <= own.count("<heap nr=") <= 4  # what the environment says goes before

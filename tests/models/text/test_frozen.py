@@ -7,7 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from graphs import graph_of
 from model_kinds import KG, SMALL, draw, make
 from satkgc.errors import SatkgcError
 from satkgc.models import FrozenConfig, FrozenModel, NewEntityText, Questions, StepContext, Towers
@@ -70,6 +72,27 @@ def test_a_new_entity_is_read_as_one_of_the_graph_is(model):
         model.encode_questions(Questions(late[:1], np.array([1], np.int32), new)) @ model.encode_entities(late, new).T
     )
     assert scores[0, 0] == pytest.approx(scores[0, 1], abs=1e-5), "new and known answers are weighed alike"
+
+
+def test_a_new_entity_makes_no_copy_of_all_vectors(model):
+    """Of millions of entities that was gigabytes for each question, and memory that the service kept."""
+
+    class Rows(TorchDispatchMode):
+        most = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor) and out.ndim:
+                self.most = max(self.most, len(out))
+            return out
+
+    kg = graph_of([[0, 0, 1]], 3000)
+    large = FrozenModel(kg, model.config, model.towers, vectors=torch.zeros(3000, model.towers.dim)).eval()
+    with Rows() as rows:
+        vectors = large.encode_entities(np.array([7, 3000], np.int32), [NewEntityText("a thing")])
+    assert vectors[1, : model.towers.dim].any()
+    assert not vectors[0, : model.towers.dim].any()
+    assert 0 < rows.most < 3000
 
 
 def test_texts_are_read_once_in_a_run(tiny_backbone, tmp_path, monkeypatch):

@@ -291,8 +291,11 @@ class FrozenModel(EncoderModel):
             return self.vectors[self._ids(entities)]
         tokens = self.entity_tokens(late, new)
         words = self.towers.encode(self.towers.entity, tokens, "encoding entities", progress)
-        places = np.where(entities < size, entities, size + np.searchsorted(late, entities))
-        return torch.cat([self.vectors, torch.from_numpy(words).to(self.device)])[self._ids(places)]
+        known = torch.from_numpy(entities < size)
+        rows = self.vectors.new_empty(len(entities), self.vectors.shape[1])  # not a copy of all vectors
+        rows[known] = self.vectors[self._ids(entities[entities < size])]
+        rows[~known] = torch.from_numpy(words[np.searchsorted(late, entities[entities >= size])]).to(rows)
+        return rows
 
     def _buckets(self, entities: Int32, beyond: int) -> Tensor:
         """A one at each entity's bucket.  # (n, BUCKETS + 2)"""
