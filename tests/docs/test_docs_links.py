@@ -52,7 +52,7 @@ def test_files_of_the_repository_that_are_named_exist(page: Path) -> None:
 def test_settings_that_are_named_exist(page: Path) -> None:
     groups = {".".join(name.split(".")[:depth]) for name in SETTINGS for depth in (1, 2)}
     for setting in re.findall(r"`((?:model|sampling|training|evaluation)\.[a-z_.0-9]+)", TEXTS[page]):
-        if not setting.endswith(".py"):
+        if not setting.endswith((".py", ".json")):
             assert setting.rstrip(".") in SETTINGS | groups, setting
     for old in ("popularity", "hide", "bare_share", "neighbour_relations"):
         assert not re.search(rf"`(?:text|objective)\.{old}", TEXTS[page]) or page.name == "findings.md"
