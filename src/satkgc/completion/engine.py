@@ -96,7 +96,7 @@ class Engine:
         members = types.members(named[0] if len(named) == 1 else self.names.entity(type))
         if not len(members):
             known = ", ".join(repr(self.names.name(t)) for t in stated[:SHOWN]) + ", …" * (len(stated) > SHOWN)
-            remedy = f"types are {known}" if stated else "the graph states no types (rdf:type): give a role instead"
+            remedy = f"types are {known}" if stated else "the graph states no types: leave it out, or give a role"
             raise SatkgcError(f"no entity is of the type {type!r}", remedy=remedy)
         return members
 
