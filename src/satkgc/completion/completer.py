@@ -28,13 +28,7 @@ from satkgc.completion.answer import (
     TriplePart,
 )
 from satkgc.completion.bulk import ask_on_ray, check_engine, encode_on_ray
-from satkgc.completion.checking import (
-    check_count,
-    check_doubts_file,
-    doubt_statement,
-    find_doubts,
-    write_doubts,
-)
+from satkgc.completion.checking import check_count, check_doubts_file, doubt_statement, find_doubts, write_doubts
 from satkgc.completion.classification import Classification, classify
 from satkgc.completion.duplicates import (
     Duplicate,
