@@ -73,7 +73,26 @@ def test_a_server_keeps_the_vectors_and_no_token_is_kept(tmp_path, vectors, serv
     assert build(tmp_path, vectors, server).facts == index.facts
 
 
-def test_a_collection_without_the_models_vectors_is_refused(tmp_path, vectors, server):
+def test_a_run_that_names_a_server_is_opened_where_the_user_names_it_too(tmp_path, vectors, server, monkeypatch):
+    build(tmp_path, vectors, server)
+    spoken: list[str] = []
+    monkeypatch.setattr("satkgc.completion.index.milvus._client", lambda place: spoken.append(place) or 1 / 0)
+    for elsewhere in ({}, {"MILVUS_URI": "http://localhost:1"}):
+        with monkeypatch.context() as environment:
+            environment.setattr("os.environ", elsewhere)
+            with pytest.raises(
+                SatkgcError, match=f"the vectors of this run are on the server '{server}'; if you trust"
+            ):
+                MilvusIndex.open(tmp_path, CPU)
+    assert not spoken
+    monkeypatch.setenv("MILVUS_URI", server)
+    with pytest.raises(ZeroDivisionError):
+        MilvusIndex.open(tmp_path, CPU)
+    assert spoken == [server]
+
+
+def test_a_collection_without_the_models_vectors_is_refused(tmp_path, vectors, server, monkeypatch):
+    monkeypatch.setenv("MILVUS_URI", server)
     index = build(tmp_path, vectors[::-1].copy(), server)
     name = index.collection.name
     index.client.upsert(name, [{"id": 0, "vector": vectors[5]}])

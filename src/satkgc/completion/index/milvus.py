@@ -29,6 +29,7 @@ from satkgc.progress import progress_bar
 
 FILE, DATABASE = "milvus.json", "milvus.db"
 TOKEN = "MILVUS_TOKEN"  # the environment variable; a token is never kept or shown
+SERVER = "MILVUS_URI"  # the environment variable: the one server that a run may send questions and the token to
 TIMEOUT = 30.0  # seconds for a server to answer that it is there
 MOST = 16_384  # answers and queries of one search, and rows of one request: Milvus refuses more
 QUERIES = 1_024  # in one request
@@ -92,15 +93,24 @@ class MilvusIndex:
             collection = index._tune(sample(), ExactIndex(rows))
         with atomic_write(folder / FILE) as part:
             part.write_text(json.dumps(asdict(collection), indent=2) + "\n")
-        return cls.open(folder, device)
+        return cls._open(folder, collection)
 
     @classmethod
     def open(cls, folder: Path, device: torch.device) -> MilvusIndex:
         """Open what `build` made, after a look at whether the database still holds it.
 
-        Milvus Lite lets one process in. Each gets a folder of its own of links to the files, which never change.
+        The folder may be a stranger's: a server that it names is spoken to only where the user has named it too.
         """
         collection = Collection(**json.loads((folder / FILE).read_text()))
+        if collection.uri not in (None, os.environ.get(SERVER)):
+            what = f"the vectors of this run are on the server {collection.uri!r}"
+            remedy = f"if you trust it with your questions, set the environment variable {SERVER} to it"
+            raise SatkgcError(what, where=folder / FILE, remedy=remedy)
+        return cls._open(folder, collection)
+
+    @classmethod
+    def _open(cls, folder: Path, collection: Collection) -> MilvusIndex:
+        """Milvus Lite lets one process in. Each gets a folder of its own of links to the files, which never change."""
         _pymilvus()
         if collection.uri is not None:
             index = cls(_client(collection.uri), collection)
