@@ -57,6 +57,7 @@ def first_weights(run):
 
 
 LOGGED = {"training.log_steps": 1}
+SLOW = {"training.steps": 60, "training.learning_rate": 0.1, "training.warmup_steps": 0}
 STILL = {"training.learning_rate": 1e-12, "training.steps": 1}
 
 
@@ -186,12 +187,12 @@ WRONG = [(h, 0, t) for h in range(6) for t in range(KG.num_entities) if t not in
 def test_what_was_rejected_counts_as_a_negative_and_goes_along(source, tmp_path, capsys):
     wrong = [WRONG[i] for i in np.argsort(shares(source, WRONG))[-4:]]  # which it is surest of
     begin = shutil.copytree(source.folder, tmp_path / "begin")
-    control = train(KG, tmp_path / "control", from_run=begin, overrides={"training.steps": 60})
+    control = train(KG, tmp_path / "control", from_run=begin, overrides=SLOW)
     reject(begin, *wrong, tuple(KG.train[0].tolist()), tuple(KG.valid[0].tolist()))
     reject(begin, (0, 1, 2), verdict="accept")
     reject(begin, wrong[0], verdict="open")
     capsys.readouterr()
-    run = train(KG, tmp_path / "on", from_run=begin, overrides={"training.steps": 60})
+    run = train(KG, tmp_path / "on", from_run=begin, overrides=SLOW)
     assert "3 rejected statements count as negatives" in capsys.readouterr().err, "not what the graph has"
     assert (shares(run, wrong[1:]) < 0.7 * shares(control, wrong[1:])).all()
     rejected = {d.statement for d in read_decisions(begin).values() if d.verdict == "reject"}

@@ -40,7 +40,7 @@ from satkgc.completion.duplicates import (
 from satkgc.completion.engine import Engine
 from satkgc.completion.evidence import find_evidence
 from satkgc.completion.experts import text_model
-from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Quality, RunVersion
+from satkgc.completion.info import CompleterInfo
 from satkgc.completion.prepare import (
     OnProgress,
     candidate_recall,
@@ -52,7 +52,7 @@ from satkgc.completion.prepare import (
     prepare_facts,
 )
 from satkgc.completion.proposals import propose
-from satkgc.completion.quality import model_info, quality, run_version
+from satkgc.completion.quality import about_run
 from satkgc.completion.retriever import FusedRetriever, IndexRetriever
 from satkgc.completion.review import decided_triples
 from satkgc.errors import SatkgcError
@@ -309,8 +309,7 @@ class Completer:
 
     @cached_property
     def _types(self) -> list[tuple[int, EntityType]]:
-        names = self._engine.names
-        counts = self._engine.consistency.types.counts
+        names, counts = self._engine.names, self._engine.consistency.types.counts
         return [(t, EntityType(names.id(t), names.name(t), count)) for t, count in counts]
 
     def relation_list(self) -> list[Relation]:
@@ -327,9 +326,8 @@ class Completer:
         """
         retriever, known, kg = self._engine.retriever, self.kg.known_facts, self.kg
         resolved = self._engine.resolve(entity)
-        ptr, relations = known.head_ptr, known.head_relations
-        if asked == "head":
-            ptr, relations = known.tail_ptr, known.tail_relations
+        by_tail = known.tail_ptr, known.tail_relations
+        ptr, relations = by_tail if asked == "head" else (known.head_ptr, known.head_relations)
         count, counts = kg.num_entities, np.zeros(kg.num_relations, np.int64)
         if (vectors := retriever.vectors) is not None:
             _, ids = vectors.nearest(vectors.entity_vector(resolved)[None], min(NEAREST, len(vectors)))
@@ -359,15 +357,11 @@ class Completer:
         """What is loaded, how good it is, and entities to begin with."""
         kg, examples = self.kg, tuple(self.examples())
         sizes = kg.num_entities, kg.num_relations, len(kg.train)
-        model, ranks, candidates, version = self._about
-        own = self.calibrated, self.reads_facts(), examples
-        return CompleterInfo(kg.name, *sizes, *own, model, ranks, candidates, version)
+        return CompleterInfo(kg.name, *sizes, self.calibrated, self.reads_facts(), examples, **self._about)
 
     @cached_property
-    def _about(self) -> tuple[ModelInfo, Quality | None, CandidateRecall | None, RunVersion]:
-        """Read once: another version may take the folder's place."""
-        run = RunFolder.load(self.run)
-        return model_info(run), quality(run, self.kg), candidate_recall(self.run), run_version(run)
+    def _about(self) -> dict[str, Any]:  # read once: another version may take the folder's place
+        return about_run(RunFolder.load(self.run), self.kg) | {"candidates": candidate_recall(self.run)}
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Float32:
         """Vectors of the graph's entities from `start` to `stop`, of length one.  # (stop - start, dim)"""

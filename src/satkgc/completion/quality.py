@@ -20,6 +20,11 @@ def model_info(run: RunFolder) -> ModelInfo:
     return ModelInfo(config.model.kind, config.recipe, backbones, tuple(config.experts), run.finished, version)
 
 
+def about_run(run: RunFolder, kg: KnowledgeGraph) -> dict[str, Any]:
+    """What its folder says of a run, by the fields of `CompleterInfo`."""
+    return {"model": model_info(run), "quality": quality(run, kg), "run_version": run_version(run)}
+
+
 def run_version(run: RunFolder) -> RunVersion:
     """How often it has been updated, and when last."""
     updates = run.updates
