@@ -53,7 +53,7 @@ def attack_service(a: Any) -> None:
             f"{said}; after 70 s {left} are open",
             status == 200 and grown < 200 and left == 0,
         )
-        connection, times = http.client.HTTPConnection("127.0.0.1", port, timeout=60), []
+        connection, times = http.client.HTTPConnection("127.0.0.1", port, timeout=600), []
         for _ in range(200):
             began = time.perf_counter()
             connection.request("GET", "/health")
@@ -68,7 +68,7 @@ def attack_service(a: Any) -> None:
         )
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(600)
 
 
 def hold(port: int, count: int, sent: bytes) -> list[socket.socket]:
@@ -115,7 +115,7 @@ def still_open(held: list[socket.socket]) -> int:
 def health(port: int) -> tuple[int, float]:
     """Its status and how long it took."""
     began = time.perf_counter()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     connection.request("GET", "/health")
     status = connection.getresponse().status
     connection.close()

@@ -168,7 +168,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print JSON only")
     given = parser.parse_args()
-    import satkgc.completion  # noqa: F401  (once, before the forks)
+    from satkgc.completion import Completer
+    from satkgc.kg import KnowledgeGraph
+
+    assert Completer, KnowledgeGraph  # with torch behind them: once, before the forks
 
     share = -(-given.cases // len(given.folders))
     results = {folder.name: damage(folder, share, given.seed) for folder in given.folders}

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from satkgc.completion import Completer
 
 KEEP_ALIVE = 75  # seconds that an idle connection stays open: a page left alone for a moment need not reconnect
+WAITING = 2048  # connections that the system holds until they are taken
+AT_ONCE = 16  # taken before others are closed for them: asyncio takes as many as its backlog, and files would run out
 M_ARENA_MAX = -8  # of glibc's mallopt
 DRAIN = 30  # seconds that requests in flight have to finish after a signal to stop
 
@@ -60,6 +62,7 @@ def run_server(app: Starlette, service: Service, *, path: str = "/", open_page: 
         access_log=settings.access_log,
         server_header=False,
         http=connection_class(),
+        backlog=AT_ONCE,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=DRAIN,
     )
@@ -155,7 +158,7 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     """Open the port here: if it cannot be opened, uvicorn would log that and end the process."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=WAITING)
         # Connections inherit it. Without it every answer after the first of a connection waits 40 ms for the client's
         # acknowledgement; asyncio sets it on sockets that it has made itself.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -178,6 +181,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.should_exit or not sockets:
             return
+        sockets[0].listen(WAITING)  # asyncio has made it as short as what it takes at once
         host, port = sockets[0].getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}{self._path}"
         print(f"satkgc serves {address} (stop with Ctrl-C)", flush=True)
