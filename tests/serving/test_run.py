@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -57,10 +57,16 @@ def refusal(*arguments: object, **environment: str) -> str:
 
 
 def test_the_command_serves_asks_for_its_token_and_ends_on_sigterm(run: Path) -> None:
-    with process(run, SATKGC_TOKEN="geheim") as (server, url):
+    """With few file descriptors, and more connections at once than there are."""
+    few = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *COMMAND, str(run), "--port", "0"]
+    with started(few, {"SATKGC_TOKEN": "geheim"}) as (server, url), ExitStack() as burst:
         until(lambda: CLIENT.get(f"{url}/health").status_code == 200)
         ask = {"head": "dog", "relation": "hypernym", "k": 2}
         assert CLIENT.post(f"{url}/api/v1/complete", json=ask).status_code == 401
+        for _ in range(400):
+            connection = burst.enter_context(socket.socket())
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", int(url.rpartition(":")[2])))
         right = {"authorization": "Bearer geheim"}
         assert len(CLIENT.post(f"{url}/api/v1/complete", json=ask, headers=right).json()["answers"]) == 2
         server.send_signal(signal.SIGTERM)
