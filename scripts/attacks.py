@@ -302,10 +302,10 @@ def attack_tables(a: Attacks) -> None:
     a.output("accept seen.csv accepted.tsv")
     back = (a.room / "accepted.tsv").read_text()
     a.add("exports: undone by accept", "satkgc accept seen.csv accepted.tsv", repr(back[:60]), "'" not in back)
-    told = a.output("complete formulas --head e3 --relation r --k 30")
+    told = a.output("complete formulas --head e3 --relation r --among e4")
     said = next((line for line in told.splitlines() if "red" in line), "")
     good = bool(said) and "\x1b" not in told
-    a.add("exports: escapes on a terminal", "satkgc complete formulas --head e3 --relation r --k 30", said, good)
+    a.add("exports: escapes on a terminal", "satkgc complete formulas --head e3 --relation r --among e4", said, good)
     questions = a.room / "questions.tsv"
     questions.write_text("e0\tr\t\n")
     row, command = (
@@ -315,7 +315,10 @@ def attack_tables(a: Attacks) -> None:
     a.refused(row, command, holds=lambda: questions.read_text() == "e0\tr\t\n")
     command = "export formulas vectors --format npy"
     words = [*SATKGC, *shlex.split(command)]
-    both = [subprocess.Popen(words, cwd=a.room, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    both = [
+        subprocess.Popen(words, cwd=a.room, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     ends = sorted((process.wait(SECONDS), process.communicate()[1].strip().split("\n")[-1]) for process in both)
     good = [code for code, _ in ends] == [0, 2] and (a.room / "vectors").is_dir()
     a.add(
