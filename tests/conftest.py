@@ -12,6 +12,7 @@ from hypothesis import settings
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models here are tiny: more threads only wait for one another
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else what Milvus leaves behind may abort a child at its fork
 
 # A shell starts what it runs in the background with Ctrl-C ignored, nohup has hang-ups ignored, and children inherit
 # that: several tests send them.
