@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import os
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,8 @@ class Processes:
             # Others wait while the first fits a mixture or writes, which takes long on a large graph.
             wait = datetime.timedelta(hours=6)
             dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=wait)
+            if chosen.type != "cuda":  # gloo's threads abort a process that ends around them, now and then
+                atexit.register(_leave)
         return cls(dist.get_rank() if world > 1 else 0, world, chosen)
 
     @property
@@ -114,3 +117,8 @@ class Processes:
         dist.all_reduce(flat)
         for grad, part in zip(bucket, torch.split(flat, [g.numel() for g in bucket]), strict=True):
             grad.copy_(part.view_as(grad))
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
