@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from graphs import graph_of
 from satkgc.errors import SatkgcError
@@ -48,6 +49,19 @@ def test_every_interaction_learns_the_training_triples(interaction, loss):
     fresh = evaluate(trained(kg, 0, interaction=interaction, loss=loss, **scale), kg, "train").metrics()["both"]["mrr"]
     after = evaluate(trained(kg, interaction=interaction, loss=loss, negatives=16, margin=3.0, **scale), kg, "train")
     assert after.metrics()["both"]["mrr"] > 1.5 * fresh
+
+
+@pytest.mark.parametrize("interaction", INTERACTIONS)
+def test_the_softmax_is_over_the_graphs_entities_and_no_others(interaction):
+    kg = small_graph(entities=45)  # no multiple of eight: the matrix of scores is wider
+    model = EmbeddingModel(kg, EmbeddingConfig(dim=4, scale=1.0, interaction=interaction))
+    drawn = make_sampler(kg, SamplingConfig(sampler="random", batch_size=16), 0).draw(0)
+    model.loss(model.collate(drawn))[0].backward()
+    gradient = model.entities.weight.grad.clone()
+    model.zero_grad()
+    scores = model.logits(torch.from_numpy(drawn.heads).long(), torch.from_numpy(drawn.relations).long())
+    functional.cross_entropy(scores, torch.from_numpy(drawn.tails).long()).backward()
+    torch.testing.assert_close(gradient, model.entities.weight.grad)
 
 
 def test_n3_is_the_cubes_of_the_moduli_a_mean_over_samples():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from satkgc.models.embeddings.interaction import Interaction, complex_moduli, complex_parts, complex_product
+from satkgc.models.embeddings.interaction import Interaction, complex_cubes, complex_parts, complex_product
 
 
 class ComplEx(Interaction):
@@ -30,6 +30,6 @@ class ComplEx(Interaction):
         real, imaginary = complex_parts(heads)
         return complex_product(torch.cat([real, -imaginary], -1), tails)
 
-    def entity_factors(self, embeddings: Tensor) -> Tensor:
-        """|z| of each complex number."""
-        return complex_moduli(embeddings)
+    def cubes(self, embeddings: Tensor) -> Tensor:
+        """Of the moduli of complex numbers."""
+        return complex_cubes(embeddings)

@@ -18,6 +18,7 @@ class CompoundE(Interaction):
     """
 
     is_distance = True
+    relations_have_size = False  # scales are around one, angles around the circle
 
     @property
     def entity_width(self) -> int:

@@ -20,6 +20,8 @@ class Interaction(nn.Module, ABC):
     """
 
     is_distance: ClassVar[bool] = False
+    relations_have_size: ClassVar[bool] = True
+    """Whether N3 holds relations down too: a rotation has no size."""
 
     def __init__(self, dim: int, distance: Distance = "l2") -> None:
         super().__init__()
@@ -49,13 +51,9 @@ class Interaction(nn.Module, ABC):
         nn.init.normal_(entities, std=scale)
         nn.init.normal_(relations, std=scale)
 
-    def entity_factors(self, embeddings: Tensor) -> Tensor:
-        """The moduli that N3 sums the cubes of; of real embeddings their absolute values.  # (..., W) → (..., m)"""
-        return embeddings.abs()
-
-    def relation_factors(self, embeddings: Tensor) -> Tensor | None:
-        """The same of relations; None where a relation has no size to hold down, such as a rotation."""
-        return self.entity_factors(embeddings)
+    def cubes(self, embeddings: Tensor) -> Tensor:
+        """What N3 holds down: the sum of the cubes of all moduli; of real embeddings they are absolute values."""
+        return embeddings.abs().pow(3).sum()
 
     def score_all(self, queries: Tensor, entities: Tensor) -> Tensor:
         """Of all entities.  # (B, W), (E, W) → (B, E)"""
@@ -93,7 +91,6 @@ def complex_product(a: Tensor, b: Tensor) -> Tensor:
     return torch.cat([real, a_real * b_imaginary + a_imaginary * b_real], -1)
 
 
-def complex_moduli(embeddings: Tensor) -> Tensor:
-    """|z| of each complex number.  # (..., 2d) → (..., d)"""
-    real, imaginary = complex_parts(embeddings)
-    return torch.sqrt(real**2 + imaginary**2 + 1e-30)  # the gradient of the root at zero is not a number
+def complex_cubes(embeddings: Tensor) -> Tensor:
+    """The sum of |z|³ over all complex numbers.  # (..., 2d)"""
+    return embeddings.square().view(*embeddings.shape[:-1], 2, -1).sum(-2).pow(1.5).sum()

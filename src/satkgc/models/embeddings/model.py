@@ -19,6 +19,7 @@ from satkgc.models.embeddings.complex import ComplEx
 from satkgc.models.embeddings.compounde import CompoundE
 from satkgc.models.embeddings.distmult import DistMult
 from satkgc.models.embeddings.interaction import Distance, Interaction
+from satkgc.models.embeddings.recorded import RecordedStep
 from satkgc.models.embeddings.rotate import RotatE
 from satkgc.models.embeddings.transe import TransE
 from satkgc.models.embeddings.tucker import TuckER
@@ -26,6 +27,7 @@ from satkgc.models.model import Metrics, Model, ModelConfig, Questions, StepCont
 from satkgc.sampling import Batch, Needs
 from satkgc.settings import Settings
 
+_EAGER_STEPS = 3  # in which libraries set themselves up
 INTERACTIONS: dict[str, type[Interaction]] = {
     "transe": TransE,
     "distmult": DistMult,
@@ -92,6 +94,11 @@ class EmbeddingBatch:
     def __len__(self) -> int:
         return self.ids.shape[1]
 
+    def to(self, device: torch.device) -> EmbeddingBatch:
+        """A copy elsewhere."""
+        negatives = None if self.negatives is None else self.negatives.to(device, copy=True)
+        return EmbeddingBatch(self.step, self.ids.to(device, copy=True), negatives)
+
 
 class EmbeddingModel(Model):
     """Scores triples by their embeddings. It knows the entities and relations of its graph that have training triples.
@@ -110,6 +117,8 @@ class EmbeddingModel(Model):
         self.relations = nn.Embedding(2 * kg.num_relations, self.interaction.relation_width)
         self.interaction.reset(self.entities.weight, self.relations.weight, self.config.scale)
         self._pin = False
+        self._recorded: RecordedStep | None = None
+        self._steps = 0  # done by this process
         self.needs = Needs(negatives=self.config.negatives if self.config.loss == "self-adversarial" else 0)
 
     def prepare_training(self, context: StepContext) -> None:
@@ -124,14 +133,27 @@ class EmbeddingModel(Model):
             ids, negatives = ids.pin_memory(), None if negatives is None else negatives.pin_memory()
         return EmbeddingBatch(batch.step, ids, negatives)
 
+    def backward(self, batch: EmbeddingBatch, context: StepContext) -> Metrics:
+        """As of any model; on a GPU a step is recorded once and replayed, unless rejections make each step another."""
+        self._steps += 1
+        exact = context.precision == torch.float32
+        if self.device.type != "cuda" or not exact or self.rejections is not None or self._steps <= _EAGER_STEPS:
+            return super().backward(batch, context)
+        context.seed_step(batch.step)
+        if self._recorded is None:
+            self._recorded = RecordedStep(self, batch)
+        if len(batch) != len(self._recorded.batch):
+            return super().backward(batch, context)
+        return self._recorded.backward(batch)
+
     def loss(self, batch: EmbeddingBatch) -> tuple[Tensor, Metrics]:
         """The loss of the batch's triples and their inverses."""
         heads, relations, tails = batch.ids.to(self.device, non_blocking=True)
-        h, r = self.entities(heads), self.relations(relations)  # (B, W)
+        h, r = _rows(self.entities.weight, heads), _rows(self.relations.weight, relations)  # (B, W)
         t = h.roll(len(batch) // 2, 0)  # the tail of a triple is the head of its inverse
         queries = self._dropout(self.interaction.query(self._dropout(h), r))
         if self.config.loss == "softmax":
-            loss = functional.cross_entropy(self.interaction.score_all(queries, self.entities.weight), tails)
+            loss = functional.cross_entropy(self._score_all(queries), tails)
         else:
             assert batch.negatives is not None
             wrong = self.entities(batch.negatives.to(self.device, non_blocking=True))  # (B, K, W)
@@ -140,9 +162,9 @@ class EmbeddingModel(Model):
         metrics: Metrics = {}
         if self.config.n3:
             # Heads and tails are the same entities in another order.
-            cubes = 2 * (self.interaction.entity_factors(h) ** 3).sum()
-            if (factors := self.interaction.relation_factors(r)) is not None:
-                cubes = cubes + (factors**3).sum()
+            cubes = 2 * self.interaction.cubes(h)
+            if self.interaction.relations_have_size:
+                cubes = cubes + self.interaction.cubes(r)
             n3 = cubes / len(batch)
             metrics["n3"] = n3.detach()
             loss = loss + self.config.n3 * n3
@@ -217,6 +239,14 @@ class EmbeddingModel(Model):
         """Those that have training triples."""
         return self._seen[0]
 
+    def _score_all(self, queries: Tensor) -> Tensor:
+        """Scores of all entities, and −∞ up to a multiple of eight: the GPU multiplies such matrices twice as fast."""
+        table = self.entities.weight
+        scores = self.interaction.score_all(queries, functional.pad(table, (0, 0, 0, -len(table) % 8)))
+        with torch.no_grad():  # softmax gives these columns no gradient
+            scores[:, len(table) :] = -torch.inf
+        return scores
+
     def _self_adversarial(self, positive: Tensor, negatives: Tensor) -> Tensor:
         """−log σ(γ + f(t)) − Σ p log σ(−γ − f(t')), p the softmax of α f(t') without a gradient."""
         margin = self.config.margin
@@ -226,3 +256,8 @@ class EmbeddingModel(Model):
 
     def _ids(self, array: Int32) -> Tensor:
         return torch.from_numpy(np.asarray(array, np.int64)).to(self.device)
+
+
+def _rows(table: Tensor, ids: Tensor) -> Tensor:
+    """Rows of a table, by the quickest way whose gradient adds up in a fixed order: a resumed run repeats itself."""
+    return table[ids] if table.is_cuda else table.index_select(0, ids)

@@ -7,13 +7,14 @@ import math
 import torch
 from torch import Tensor, nn
 
-from satkgc.models.embeddings.interaction import Interaction, complex_moduli, complex_product
+from satkgc.models.embeddings.interaction import Interaction, complex_cubes, complex_product
 
 
 class RotatE(Interaction):
     """−‖h ∘ e^{iθ} − t‖₂, with `dim` complex numbers an entity and `dim` angles a relation."""
 
     is_distance = True
+    relations_have_size = False
 
     @property
     def entity_width(self) -> int:
@@ -29,10 +30,6 @@ class RotatE(Interaction):
         nn.init.normal_(entities, std=scale)
         nn.init.uniform_(relations, -math.pi, math.pi)
 
-    def entity_factors(self, embeddings: Tensor) -> Tensor:
-        """|z| of each complex number."""
-        return complex_moduli(embeddings)
-
-    def relation_factors(self, embeddings: Tensor) -> None:
-        """An angle has no size."""
-        return None
+    def cubes(self, embeddings: Tensor) -> Tensor:
+        """Of the moduli of complex numbers."""
+        return complex_cubes(embeddings)
