@@ -1,16 +1,16 @@
 """From `satkgc train` to the first answer on a laptop's graph: time, memory and quality of the recipe `quick`.
 
     python bench/quick.py --json                         # WN18RR's densest 2,400 entities, 5,000 triples among them
-    python bench/quick.py --recipe quick --recipe satkgc-adjusted --folder runs/bench --json   # beside the full recipe
+    python bench/quick.py --recipe quick --recipe satkgc-adjusted --device cuda --folder runs/bench --json
     python bench/quick.py --tiny                         # wordnet-sample's densest 300 entities, any machine
 
 Both commands run as a person would run them, each a process of its own: `train` with the recipe, then `complete` with
 one question. `seconds` are of the clock, `cpu_seconds` of all threads, `peak_rss_mib` the larger of the two processes.
 Then the test triples are ranked, which is not in the time. A twentieth each is held out for validation and test.
 
-The full recipe takes half an hour on two idle cores. With `--folder` the same command goes on after a stop; times are
-then those of the last part alone. `--set training.precision=bfloat16` has a processor that can do it train as a GPU
-would.
+The full recipe wants a GPU: `--device cuda` trains, asks and ranks there. With `--folder` the same command goes on
+after a stop; times are then those of the last part alone. `--set training.precision=bfloat16` has a processor that can
+do it train as a GPU would.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("--triples", type=int, default=5_000)
     parser.add_argument("--seed", type=int, action="append", help="may be repeated; 0 by default")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="as of `satkgc train`")
+    parser.add_argument("--device", default="cpu", help="where to train, ask and rank; cpu by default")
     parser.add_argument("--folder", type=Path, help="where runs are kept, and go on after a stop")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--json", action="store_true")
@@ -53,7 +54,7 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         kg.save(folder / "graph", overwrite=True)
         figures = {
-            f"{recipe}, seed {seed}": measure(folder, kg, recipe, seed, settings)
+            f"{recipe}, seed {seed}": measure(folder, kg, recipe, seed, options.device, settings)
             for recipe in options.recipe or ["quick"]
             for seed in options.seed or [0]
         }
@@ -61,6 +62,7 @@ def main() -> None:
         "bench": "quick",
         "graph": f"{options.graph}: {kg!r}",
         "cores": len(os.sched_getaffinity(0)),
+        "device": options.device,
         "settings": options.set,
         "recipes": figures,
     }
@@ -71,14 +73,16 @@ def main() -> None:
         print(recipe, *(f"{name} {value}" for name, value in own.items()), sep="\n  ")
 
 
-def measure(folder: Path, kg: KnowledgeGraph, recipe: str, seed: int, settings: list[str]) -> dict[str, Any]:
+def measure(
+    folder: Path, kg: KnowledgeGraph, recipe: str, seed: int, device: str, settings: list[str]
+) -> dict[str, Any]:
     """Train and ask once, each in a process of its own; then rank the test triples."""
     run = folder / f"{recipe}-{seed}"
     head, relation, _ = kg.test[0]
     question = ["--head", kg.entities.id(int(head)), "--relation", kg.relations.id(int(relation))]
-    where = ["--out", str(run), "--device", "cpu", "--seed", str(seed), "--resume"]
+    where = ["--out", str(run), "--device", device, "--seed", str(seed), "--resume"]
     train = timed("train", str(folder / "graph"), "--recipe", recipe, *where, *settings)
-    answer = timed("complete", str(run), *question, "--device", "cpu")
+    answer = timed("complete", str(run), *question, "--device", device)
     parts = {"train": train, "answer": answer}
     trained = satkgc.Run.load(run)
     return {
@@ -86,7 +90,7 @@ def measure(folder: Path, kg: KnowledgeGraph, recipe: str, seed: int, settings: 
         "cpu_seconds": round(sum(part["cpu_seconds"] for part in parts.values()), 1),
         "peak_rss_mib": max(part["peak_rss_mib"] for part in parts.values()),
         "valid_mrr": round(trained.metrics["valid"]["both"]["mrr"], 4),
-        "test_mrr": round(satkgc.evaluate(trained, "test", device="cpu").metrics()["both"]["mrr"], 4),
+        "test_mrr": round(satkgc.evaluate(trained, "test", device=device).metrics()["both"]["mrr"], 4),
         "steps": trained.metrics.get("steps"),
         "commit": trained.about["commit"],
     }
