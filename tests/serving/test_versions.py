@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -124,3 +126,22 @@ def test_what_cannot_be_opened_leaves_the_old_one(served: Path, capsys) -> None:
         assert CLIENT.post(f"{url}/api/v1/complete", json=QUESTION).status_code == 200
         version[0] = 3
         until(lambda: "version 1 of the run is served now" in capsys.readouterr().err)
+
+
+def test_a_version_that_was_exchanged_leaves_memory(served: Path) -> None:
+    version, opened = [1], []
+
+    def load() -> Completer:
+        completer = Completer.load(served)
+        opened.append(weakref.ref(completer))
+        return completer
+
+    with running(create_app(load, None, lambda: version[0])) as url:
+        gc.disable()  # Python itself may look at any time, or never
+        try:
+            assert CLIENT.post(f"{url}/api/v1/complete", json=QUESTION).status_code == 200
+            version[0] = 2
+            until(lambda: len(opened) == 2 and opened[0]() is None)
+            assert opened[1]() is not None
+        finally:
+            gc.enable()

@@ -4,6 +4,7 @@ and stopped without dropping a question."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -126,6 +127,8 @@ class Service:
             if (now := self._version()) not in (None, version):
                 version = now
                 self._exchange()
+                self._stopping.wait(LOOK)  # for the last answers of the version before
+                gc.collect()  # its parts refer to one another, and Python hardly looks for such among a million objects
 
     def _open(self) -> None:
         self.loading = True
@@ -209,15 +212,21 @@ class Batcher(Generic[Q, A]):
         self._thread.join()
 
     def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
-            batch, closing = self._gather(first)
-            # The questions of a client that went away are cancelled (see `until_disconnect`): they cost nothing.
-            batch = [(question, future) for question, future in batch if future.set_running_or_notify_cancel()]
-            if batch:
-                self._observe(len(batch))
-                self._serve(batch)
-            if closing:
-                return
+        while self._serve_next():
+            pass
+
+    def _serve_next(self) -> bool:
+        """Wait for a batch and answer it; whether more may come. While it waits, nothing holds the last one."""
+        first = self._queue.get()
+        if first is None:
+            return False
+        batch, closing = self._gather(first)
+        # The questions of a client that went away are cancelled (see `until_disconnect`): they cost nothing.
+        batch = [(question, future) for question, future in batch if future.set_running_or_notify_cancel()]
+        if batch:
+            self._observe(len(batch))
+            self._serve(batch)
+        return not closing
 
     def _gather(self, first: tuple[Q, Future[A]]) -> tuple[list[tuple[Q, Future[A]]], bool]:
         batch, deadline = [first], time.monotonic() + self._wait
