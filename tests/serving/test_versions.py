@@ -133,7 +133,7 @@ def test_a_version_that_was_exchanged_leaves_memory(served: Path) -> None:
 
     def load() -> Completer:
         completer = Completer.load(served)
-        opened.append(weakref.ref(completer))
+        opened.append(weakref.ref(completer.kg))
         return completer
 
     with running(create_app(load, None, lambda: version[0])) as url:
