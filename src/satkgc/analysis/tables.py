@@ -54,8 +54,10 @@ def results_page(results: dict[str, Result]) -> str:
 
 
 def readme_block(results: dict[str, Result]) -> str:
-    """The README's table: the rows that stand alone and have been run."""
-    rows = [row for row in table_rows() if row.group in _SINGLE and row.name in results]
+    """The README's table: rows that stand alone, change nothing of their recipe and have been run; of structure, the
+    experts of the mixture."""
+    rows = [row for row in table_rows() if row.group in _SINGLE and row.name in results and not row.overrides]
+    rows = [row for row in rows if row.group != "structure" or row.recipe in ("complex", "paths")]
     return "\n".join(_alone(rows, results))
 
 
