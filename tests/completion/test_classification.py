@@ -70,7 +70,18 @@ def test_a_model_that_knows_makes_no_mistake_and_one_that_does_not_guesses(kind,
     assert (result.right, result.wrong) == (len(KG.test), len(wrong_triples(2, 120)))
     assert least <= result.accuracy <= most
     assert least <= result.auc <= most
-    assert list(result.thresholds) == KG.relations.ids.to_pylist()
+    assert list(result.thresholds) == list(result.relations) == KG.relations.ids.to_pylist()
+    assert least <= result.f1 <= 1
+    assert result.f1 == pytest.approx(2 / (1 / result.precision + 1 / result.recall))
+    called = result.recall * result.right / result.precision
+    mistakes = result.right * (1 - result.recall) + called * (1 - result.precision)
+    assert result.accuracy == pytest.approx(1 - mistakes / (result.right + result.wrong))
+    parts = list(result.relations.values())
+    assert [sum(part.right for part in parts), sum(part.wrong for part in parts)] == [result.right, result.wrong]
+    correct = sum((part.accuracy or 0) * (part.right + part.wrong) for part in parts)
+    assert correct == pytest.approx(result.accuracy * (result.right + result.wrong))
+    assert [part.threshold for part in parts] == list(result.thresholds.values())
+    assert all(part.auc is None or least - 0.3 <= part.auc <= most + 0.3 for part in parts)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ def test_scores_of_candidates_are_columns_of_all_scores(kind, tiny_backbone):
     some = model.score(questions, candidates)
     assert some.dtype == torch.float32
     assert torch.allclose(some, scores.gather(1, torch.from_numpy(candidates).long()), atol=1e-5)
+    shared = np.tile(candidates[:1], (len(questions), 1))
+    assert torch.allclose(model.score(questions, shared), scores[:, candidates[0].tolist()], atol=1e-5)
     part = questions.select(slice(3, 5))
     assert torch.allclose(model.score(part), scores[3:5], atol=1e-5), "whatever is asked beside it"
 

@@ -25,7 +25,7 @@ def classify(
     test_negatives: Annotated[
         Path | None, typer.Option(metavar="FILE.tsv", help="Wrong triples to measure with.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, thresholds too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, each relation too.")] = False,
     device: DeviceOption = "auto",
 ) -> None:
     """Tell right test triples from wrong ones: accuracy and AUC, with a threshold for each relation fitted on valid.
@@ -48,3 +48,4 @@ def classify(
         typer.echo(f"{result.right:,} right and {result.wrong:,} wrong test triples")
         typer.echo(f"accuracy {result.accuracy:.4f} ({result.accuracy_one_threshold:.4f} with one threshold for all)")
         typer.echo(f"AUC      {result.auc:.4f}")
+        typer.echo(f"F1       {result.f1:.4f} (precision {result.precision:.4f}, recall {result.recall:.4f})")

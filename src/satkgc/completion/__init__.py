@@ -31,7 +31,7 @@ from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Qu
 if TYPE_CHECKING:
     from satkgc.completion.bolt_update import bolt_merges, send_to_bolt
     from satkgc.completion.checking import check_doubts_file
-    from satkgc.completion.classification import Classification
+    from satkgc.completion.classification import Classification, RelationClassification
     from satkgc.completion.completer import Completer
     from satkgc.completion.duplicates import (
         Duplicate,
@@ -75,6 +75,7 @@ __all__ = [
     "Quality",
     "Question",
     "Relation",
+    "RelationClassification",
     "RelationShare",
     "Role",
     "RunUpdate",
@@ -111,6 +112,7 @@ _LAZY = {
     "Duplicate": "duplicates",
     "INDEXES": "index",
     "Index": "index",
+    "RelationClassification": "classification",
     "RunUpdate": "update",
     "accept_duplicates": "duplicates",
     "accept_into": "review",

@@ -23,17 +23,32 @@ LEAST = 1e-9  # a probability that log-odds are taken of
 
 
 @dataclass(frozen=True)
+class RelationClassification:
+    """The same of the test triples of one relation."""
+
+    threshold: float
+    right: int
+    wrong: int
+    accuracy: float | None  # None where the test split has none of it
+    auc: float | None  # None unless it has both right and wrong ones
+
+
+@dataclass(frozen=True)
 class Classification:
     """How well right and wrong test triples are told apart."""
 
     accuracy: float
     auc: float  # the share of pairs of a right and a wrong triple in which the right one has the higher value
+    precision: float  # of the triples that are called right
+    recall: float  # of those that are
+    f1: float
     accuracy_one_threshold: float  # with the same one for all relations
     valid_accuracy: float  # of what the thresholds were fitted to
     valid_auc: float
     right: int
     wrong: int
     thresholds: dict[str, float]  # by relation id
+    relations: dict[str, RelationClassification]  # by relation id
 
 
 def classify(engine: Engine, right: tuple[Int32, Int32], wrong: tuple[Int32, Int32]) -> Classification:
@@ -45,16 +60,31 @@ def classify(engine: Engine, right: tuple[Int32, Int32], wrong: tuple[Int32, Int
     general = best_threshold(valid, labels[0])
     thresholds = fit_thresholds(valid, labels[0], triples[0][:, 1], engine.kg.num_relations, general)
     found = [part >= thresholds[rows[:, 1]] for part, rows in zip((valid, test), triples, strict=True)]
+    hits, called, real = int((found[1] & labels[1]).sum()), int(found[1].sum()), int(labels[1].sum())
     return Classification(
         accuracy=float((found[1] == labels[1]).mean()),
         auc=area(test, labels[1]),
+        precision=hits / called if called else 0.0,
+        recall=hits / real,
+        f1=2 * hits / (called + real),
         accuracy_one_threshold=float(((test >= general) == labels[1]).mean()),
         valid_accuracy=float((found[0] == labels[0]).mean()),
         valid_auc=area(valid, labels[0]),
         right=len(right[1]),
         wrong=len(wrong[1]),
         thresholds={engine.kg.relations.id(r): float(value) for r, value in enumerate(thresholds)},
+        relations={
+            engine.kg.relations.id(r): _of_relation(float(value), test[own], labels[1][own])
+            for r, value in enumerate(thresholds)
+            for own in [triples[1][:, 1] == r]
+        },
     )
+
+
+def _of_relation(threshold: float, values: Float64, labels: Bool) -> RelationClassification:
+    right, wrong = int(labels.sum()), int((~labels).sum())
+    accuracy = float(((values >= threshold) == labels).mean()) if len(labels) else None
+    return RelationClassification(threshold, right, wrong, accuracy, area(values, labels) if right and wrong else None)
 
 
 def fit_thresholds(values: Float64, labels: Bool, relations: Int32, count: int, general: float) -> Float64:

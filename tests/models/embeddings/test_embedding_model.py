@@ -76,6 +76,20 @@ def test_a_new_entity_is_refused_in_one_line():
         model.score(beyond)
 
 
+def test_one_list_of_candidates_is_not_gathered_for_each_question(monkeypatch):
+    kg, rng = small_graph(), np.random.default_rng(0)
+    model = trained(kg, steps=5)
+    questions = Questions(rng.integers(0, kg.num_entities, 7).astype(np.int32), np.zeros(7, np.int32))
+    some = np.arange(1, kg.num_entities, dtype=np.int32)
+    wanted = model.score(questions)[:, 1:]
+
+    def gathered(*_):
+        raise AssertionError("questions × candidates × dimensions in memory")
+
+    monkeypatch.setattr(type(model.interaction), "score_some", gathered)
+    torch.testing.assert_close(model.score(questions, np.tile(some, (7, 1))), wanted)
+
+
 def test_settings_that_make_no_sense_are_refused():
     with pytest.raises(SatkgcError, match=r"model\.interaction is 'conve'; it takes one of transe, distmult, complex"):
         EmbeddingConfig(interaction="conve")
