@@ -25,7 +25,7 @@ from satkgc.kg import KnowledgeGraph
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from sparql_server import Served, endpoint, store  # noqa: E402
+from sparql_server import Served, endpoint, store
 
 
 def main() -> None:
