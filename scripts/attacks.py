@@ -160,6 +160,30 @@ def attack_sums(a: Attacks) -> None:
     a.refused(row, f"{train} --resume", code=0, holds=same, line="damaged checkpoint")
 
 
+def attack_pages(a: Attacks) -> None:
+    """A preparation that was killed, a page of which never reached the disk."""
+    a.copy("whole", without="index")
+    a.output("prepare whole")
+    copy = a.copy("copy", without="index")
+    process = subprocess.Popen([*SATKGC, "prepare", "copy"], cwd=a.room, stdout=subprocess.DEVNULL)
+    while not any(sums.stat().st_size for sums in copy.glob(".index.partial/*.part.sums")):
+        assert process.poll() is None, "it was over before it could be killed; take a run of more entities"
+    process.kill()
+    process.wait()
+    (part,) = copy.glob(".index.partial/*.part.npy")
+    with part.open("r+b") as file:
+        file.seek(4096)
+        assert any(file.read(4096))
+        file.seek(4096)
+        file.write(bytes(4096))
+
+    def same() -> bool:
+        vectors = [(a.room / name / "index" / "entities.npy").read_bytes() for name in ("whole", "copy")]
+        return vectors[0] == vectors[1]
+
+    a.refused("silent: a zeroed page in a resumed prepare", "prepare copy", code=0, holds=same, line="index")
+
+
 def attack_archives(a: Attacks) -> None:
     """Bits of a .tar.gz."""
     archive = io.BytesIO()
@@ -304,8 +328,8 @@ def attack_tables(a: Attacks) -> None:
     back = (a.room / "accepted.tsv").read_text()
     a.add("exports: undone by accept", "satkgc accept seen.csv accepted.tsv", repr(back[:60]), "'" not in back)
     told = a.output("complete formulas --head e3 --relation r --among e4")
-    said = next((line for line in told.splitlines() if "red" in line), "")
-    good = bool(said) and "\x1b" not in told
+    said = next((line.strip() for line in told.splitlines() if "red" in line), "")
+    good = "\\u001b[31mred\\u001b[0m" in said and "\x1b" not in told
     a.add("exports: escapes on a terminal", "satkgc complete formulas --head e3 --relation r --among e4", said, good)
     questions = a.room / "questions.tsv"
     questions.write_text("e0\tr\t\n")
@@ -337,7 +361,7 @@ def attack_downloads(a: Attacks) -> None:
 
 def main() -> None:
     """Parse, attack, print."""
-    attacks = [attack_folders, attack_sums, attack_archives, attack_code, attack_readers, attack_disks]
+    attacks = [attack_folders, attack_sums, attack_pages, attack_archives, attack_code, attack_readers, attack_disks]
     attacks += [attack_service, attack_power, attack_tables, attack_downloads]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="of a text model, finished and prepared")
