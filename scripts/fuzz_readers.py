@@ -204,7 +204,8 @@ def attempt(form: str, data: bytes, rooms: str | None = None) -> str:
             choices = [listed]
         elif form in ("csv", "tsv", "csv.gz", "parquet"):
             choices = [listed | columns, {"entities": Path(room) / "listed.csv"}, {"relation_name": "r"}]
-        for options in (*(ReadOptions(split="inductive", **chosen) for chosen in choices), ReadOptions()):
+        whole = [ReadOptions()] if form in ("folder", "archive") else [ReadOptions(memory=0.2), ReadOptions()]
+        for options in (*(ReadOptions(split="inductive", **chosen) for chosen in choices), *whole):
             try:
                 graph = read_graph(place(form, data, Path(room)), options)
                 result = str(graph)
@@ -328,6 +329,8 @@ def _mutate_here(form: str, count: int, seed: int) -> dict[str, Any]:
 
 def mutate_all(forms: tuple[str, ...], count: int, seed: int) -> None:
     """Mutations of every form, and the figures as JSON."""
+    import duckdb  # noqa: F401
+
     import satkgc.kg.readers.rdf
     import satkgc.kg.readers.table
     import satkgc.kg.split  # noqa: F401  (once, before the forks)
