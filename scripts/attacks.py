@@ -160,6 +160,30 @@ def attack_sums(a: Attacks) -> None:
     a.refused(row, f"{train} --resume", code=0, holds=same, line="damaged checkpoint")
 
 
+def attack_pages(a: Attacks) -> None:
+    """A preparation that was killed, a page of which never reached the disk."""
+    a.copy("whole", without="index")
+    a.output("prepare whole")
+    copy = a.copy("copy", without="index")
+    process = subprocess.Popen([*SATKGC, "prepare", "copy"], cwd=a.room, stdout=subprocess.DEVNULL)
+    while not any(sums.stat().st_size for sums in copy.glob(".index.partial/*.part.sums")):
+        assert process.poll() is None, "it was over before it could be killed; take a run of more entities"
+    process.kill()
+    process.wait()
+    (part,) = copy.glob(".index.partial/*.part.npy")
+    with part.open("r+b") as file:
+        file.seek(4096)
+        assert any(file.read(4096))
+        file.seek(4096)
+        file.write(bytes(4096))
+
+    def same() -> bool:
+        vectors = [(a.room / name / "index" / "entities.npy").read_bytes() for name in ("whole", "copy")]
+        return vectors[0] == vectors[1]
+
+    a.refused("silent: a zeroed page in a resumed prepare", "prepare copy", code=0, holds=same, line="index")
+
+
 def attack_archives(a: Attacks) -> None:
     """Bits of a .tar.gz."""
     archive = io.BytesIO()
@@ -231,8 +255,11 @@ def attack_readers(a: Attacks) -> None:
     for name in ("sparse.tar", "cells.parquet", "nested.ttl", "deep.rdf", "entity.rdf", "members.zip", "pipe.tsv"):
         row = f"disk, memory: {name}, {(a.room / name).stat().st_size:,} bytes"
         a.refused(row, f"kg import {name} out", holds=a.is_missing("out"))
-    (a.room / "bomb.tsv.gz").write_bytes(gzip.compress(TSV * 30_000_000, 1))
-    (a.room / "cut.tsv.gz").write_bytes(gzip.compress(TSV * 3_000_000, 1)[:-2000])
+    for name, times in (("bomb.tsv.gz", 3000), ("cut.tsv.gz", 300)):
+        with gzip.open(a.room / name, "wb", 1) as packed:  # in pieces: a command's peak counts what this process has
+            for _ in range(times):
+                packed.write(TSV * 10_000)
+    os.truncate(a.room / "cut.tsv.gz", (a.room / "cut.tsv.gz").stat().st_size - 2000)
     for name in ("bomb.tsv.gz", "cut.tsv.gz"):
         for number in range(1, 21):
             a.refused(f"hang: {name}, {number} of 20", f"kg import {name} out", holds=a.is_missing("out"))
@@ -304,8 +331,8 @@ def attack_tables(a: Attacks) -> None:
     back = (a.room / "accepted.tsv").read_text()
     a.add("exports: undone by accept", "satkgc accept seen.csv accepted.tsv", repr(back[:60]), "'" not in back)
     told = a.output("complete formulas --head e3 --relation r --among e4")
-    said = next((line for line in told.splitlines() if "red" in line), "")
-    good = bool(said) and "\x1b" not in told
+    said = next((line.strip() for line in told.splitlines() if "red" in line), "")
+    good = "\\u001b[31mred\\u001b[0m" in said and "\x1b" not in told
     a.add("exports: escapes on a terminal", "satkgc complete formulas --head e3 --relation r --among e4", said, good)
     questions = a.room / "questions.tsv"
     questions.write_text("e0\tr\t\n")
@@ -337,7 +364,7 @@ def attack_downloads(a: Attacks) -> None:
 
 def main() -> None:
     """Parse, attack, print."""
-    attacks = [attack_folders, attack_sums, attack_archives, attack_code, attack_readers, attack_disks]
+    attacks = [attack_folders, attack_sums, attack_pages, attack_archives, attack_code, attack_readers, attack_disks]
     attacks += [attack_service, attack_power, attack_tables, attack_downloads]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="of a text model, finished and prepared")

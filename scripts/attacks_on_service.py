@@ -45,12 +45,12 @@ def attack_service(a: Any) -> None:
         status, seconds = health(port)
         grown = resident(server.pid) - before
         said = f"800 slow bodies of 1 MB: {grown:+.0f} MB, /health {status} in {1000 * seconds:.0f} ms"
-        time.sleep(90)
+        time.sleep(65)
         left = still_open(slow)
         a.add(
             "service: slow bodies",
             shown,
-            f"{said}; after 90 s {left} are open",
+            f"{said}; after 65 s {left} are open",
             status == 200 and grown < 200 and left == 0,
         )
         connection, times = http.client.HTTPConnection("127.0.0.1", port, timeout=600), []

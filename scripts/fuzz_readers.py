@@ -10,7 +10,7 @@ atheris is not among the development packages, as it is made for few platforms. 
 
 Inputs are kept in .fuzz/FORM and grow from run to run; findings are written to .fuzz/findings and the run goes on
 with the next form. Each form's executions and result are printed as a line. A finding that is mended becomes a test
-in tests/kg/readers/test_fuzz_findings.py.
+in tests/kg/readers/test_fuzz_readers.py.
 """
 
 from __future__ import annotations
@@ -189,8 +189,11 @@ def place(form: str, data: bytes, room: Path) -> Path:
     return path
 
 
-def attempt(form: str, data: bytes, rooms: str | None = None) -> str:
-    """Read an input as the command line would; say what came of it. Anything but SatkgcError flies."""
+def attempt(form: str, data: bytes, rooms: str | None = None, by_disk: bool = False) -> str:
+    """Read an input as the command line would; say what came of it. Anything but SatkgcError flies.
+
+    By way of the disk too, if asked for, as what is larger than memory is read: that takes ten times as long.
+    """
     from satkgc.errors import SatkgcError
     from satkgc.kg import ReadOptions, read_graph
 
@@ -204,7 +207,8 @@ def attempt(form: str, data: bytes, rooms: str | None = None) -> str:
             choices = [listed]
         elif form in ("csv", "tsv", "csv.gz", "parquet"):
             choices = [listed | columns, {"entities": Path(room) / "listed.csv"}, {"relation_name": "r"}]
-        for options in (*(ReadOptions(split="inductive", **chosen) for chosen in choices), ReadOptions()):
+        disk = [ReadOptions(memory=0.2)] if by_disk and form not in ("folder", "archive") else []
+        for options in (*(ReadOptions(split="inductive", **chosen) for chosen in choices), *disk, ReadOptions()):
             try:
                 graph = read_graph(place(form, data, Path(room)), options)
                 result = str(graph)
@@ -300,21 +304,21 @@ def _mutate_here(form: str, count: int, seed: int) -> dict[str, Any]:
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str) and isinstance(arguments[1], str):
             path = os.path.abspath(arguments[0])
-            ours = path.startswith((rooms, "/dev/", "/proc/")) or "__pycache__" in path  # compiled code
+            ours = path.startswith((rooms, str(ROOM), "/dev/", "/proc/")) or "__pycache__" in path  # compiled code
             if set(arguments[1]) & set("wax+") and not ours:
                 findings.append(f"{path} is written")
 
     def too_long(*_: object) -> None:
         raise TimeoutError(f"more than {SECONDS_EACH} s")
 
-    attempt(form, start[0], rooms)  # what is compiled at first use is compiled now, however long it takes
+    attempt(form, start[0], rooms, by_disk=True)  # what is compiled at first use is compiled now, however long it takes
     sys.addaudithook(watch)
     signal.signal(signal.SIGALRM, too_long)
     for number in range(count):
         data = mutated(rng.choice(start), rng)
         signal.alarm(SECONDS_EACH)
         try:
-            read += attempt(form, data, rooms).startswith("KnowledgeGraph")
+            read += attempt(form, data, rooms, by_disk=True).startswith("KnowledgeGraph")
         except BaseException:
             (ROOM / "findings").mkdir(parents=True, exist_ok=True)
             (ROOM / "findings" / f"{form}-{seed}-{number}").write_bytes(data)
@@ -328,6 +332,8 @@ def _mutate_here(form: str, count: int, seed: int) -> dict[str, Any]:
 
 def mutate_all(forms: tuple[str, ...], count: int, seed: int) -> None:
     """Mutations of every form, and the figures as JSON."""
+    import duckdb  # noqa: F401
+
     import satkgc.kg.readers.rdf
     import satkgc.kg.readers.table
     import satkgc.kg.split  # noqa: F401  (once, before the forks)
@@ -367,7 +373,7 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.replay:
-        print(attempt(given.form, given.replay.read_bytes()))
+        print(attempt(given.form, given.replay.read_bytes(), by_disk=True))
     elif given.mutations:
         mutate_all(FORMS if given.form == "all" else (given.form,), given.mutations, given.seed)
     elif given.here:

@@ -162,15 +162,19 @@ def test_what_says_that_a_run_is_finished(run_copy):
 
 
 @pytest.mark.parametrize("limit", [0, 200, 3_000, 12_000])
-def test_writes_that_stop_short(run_copy, prepared, tmp_path, limit):
+def test_writes_that_stop_short(run_copy, prepared, completer, tmp_path, limit):
     """A file that may not grow further: libraries' own writes, in whatever language, are cut there."""
     (tmp_path / "out").mkdir()
+    (tmp_path / "new.csv").write_text("head,relation,tail\nQ3,near,x\n")
+    write_json(run_copy / "metrics.json", {"finished": True})
 
     def works():
         yield lambda: Completer.prepare(run_copy, "cpu")
         yield lambda: export(prepared, "npy", tmp_path / "out" / "npy", device="cpu")
         yield lambda: export(prepared, "parquet", tmp_path / "out" / "parquet", device="cpu")
         yield lambda: KnowledgeGraph.load(prepared / "graph").save(tmp_path / "out" / "graph")
+        yield lambda: completer.propose(tmp_path / "out" / "p.csv", n=500, relations=["near", "knows"])
+        yield lambda: update_run(run_copy, [tmp_path / "new.csv"], out=tmp_path / "out" / "updated")
 
     for work in works():
 

@@ -16,7 +16,7 @@ from satkgc import files
 from satkgc.analysis.chart import Chart, draw_charts
 from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_folder, atomic_write, check_writable, put_in_place
+from satkgc.files import atomic_folder, atomic_write, check_writable, new_folder, put_in_place
 from satkgc.sampling import plot_occurrences
 from satkgc.training.log import draw_curves
 
@@ -133,6 +133,23 @@ def test_all_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
         ("fsync", f"{part.name}/below/b"),
     ]
     assert done[3:] == [("rename", "f"), ("fsync", ".")]
+    done.clear()
+    with new_folder(tmp_path / "n") as part:
+        (part / "b").write_text("x")
+    assert sorted(done[:2]) == [("fsync", part.name), ("fsync", f"{part.name}/b")]
+    assert done[2:] == [("rename", "n"), ("fsync", ".")]
+
+
+def test_a_name_that_was_taken_meanwhile_stays(tmp_path):
+    def write():
+        with new_folder(tmp_path / "n") as part:
+            (part / "b").write_text("x")
+            (tmp_path / "n").mkdir()
+            (tmp_path / "n" / "theirs").write_text("y")
+
+    with pytest.raises(OSError, match="not empty"):
+        write()
+    assert [path.name for path in tmp_path.rglob("*")] == ["n", "theirs"]
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monkeypatch):

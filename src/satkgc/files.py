@@ -74,6 +74,20 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """As `atomic_folder`, for a name that must be free: one that was taken meanwhile stays, and the writing fails."""
+    part = partial(folder)
+    make_folder(part)
+    try:
+        yield part
+        sync_tree(part)
+        os.rename(part, folder)
+        sync(folder.absolute().parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
 def put_in_place(new: Path, folder: Path) -> None:
     """Let a finished folder take a name; the one that had it is removed. At no moment is there none under the name,
     where the system can exchange two names."""

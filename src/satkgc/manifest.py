@@ -154,7 +154,7 @@ def read_json(file: Path) -> dict[str, Any]:
     content = json.loads(file.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
         raise ValueError("not a JSON object")
-    if (expected := content.pop(SUM, None)) is not None and expected != _own_sum(content):
+    if (expected := content.pop(SUM, None)) is not None and expected != own_sum(content):
         remedy = f'restore it; if you changed it on purpose, take the line "{SUM}" out'
         raise Damaged("this file was altered", where=file, remedy=remedy)
     return content
@@ -163,10 +163,11 @@ def read_json(file: Path) -> dict[str, Any]:
 def seal(content: Mapping[str, Any]) -> str:
     """A JSON object as text, with its own sum."""
     plain = json.loads(json.dumps(content))  # as it will be read: keys become texts, tuples lists
-    return json.dumps({**plain, SUM: _own_sum(plain)}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({**plain, SUM: own_sum(plain)}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _own_sum(content: Mapping[str, Any]) -> str:
+def own_sum(content: Mapping[str, Any]) -> str:
+    """The sum of a JSON object, however it is laid out."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -47,6 +47,7 @@ def test_names_are_printed_without_what_steers_a_terminal(tmp_path, tiny_backbon
     for output in outputs:
         assert "\\u001b" in output.stdout
         assert not RAW.search(output.stdout)
+    assert outputs[0].stdout.count(clean(ids[2])) == 2  # id and description are whole: written out they are longer
     told = refusal(monkeypatch, capsys, "complete", tmp_path / NASTY, *ask)
     assert "\\u001b" in told
     assert not RAW.search(told)

@@ -10,6 +10,7 @@ from commands import run
 from satkgc import KnowledgeGraph
 from satkgc.cli.verify import verify
 from satkgc.errors import SatkgcError
+from satkgc.kg import DECISIONS, Decision, Decisions
 
 pytest_plugins = ["world"]
 
@@ -39,6 +40,18 @@ def test_every_file_is_covered_and_named(run_copy):
             with pytest.raises(SatkgcError, match=r"1 file is not as written; copy"):
                 run("verify", run_copy)
             file.write_bytes(content)
+
+
+def test_an_altered_decision_is_named_and_one_that_was_cut_off_never_was(run_copy):
+    file = run_copy / DECISIONS
+    for tail in ("Q2", "Q3"):
+        Decisions(file).add(Decision("Q1", "near", tail, "reject"))
+    content = file.read_bytes()
+    file.write_bytes(content[:-2])
+    run("verify", run_copy)
+    file.write_bytes(content.replace(b"Q3", b"Q4"))
+    with pytest.raises(SatkgcError, match=r"1 file is not as written; copy"):
+        run("verify", run_copy)
 
 
 def test_all_of_several_are_named(run_copy, capsys):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from satkgc.errors import SatkgcError
-from satkgc.kg import Decision, Decisions
+from satkgc.kg import Decision, Decisions, all_decisions
 
 ONE = Decision("a", "r", "b", "accept", "Ä\nname", "is", "B", 0.5, 0.25)
 
@@ -48,6 +48,25 @@ def test_a_file_torn_at_any_byte_keeps_its_whole_lines_and_takes_more(tmp_path: 
         more = {"b": "accept"} if cut == len(content) - 1 else {"a": "accept"} if cut == first - 1 else {}
         assert verdicts(torn) == verdicts(Decisions(torn.file)) == {**before, **more, "c": "reject"}
     assert "torn.jsonl:2: no decision, left out" in caplog.text
+
+
+def test_no_altered_byte_makes_another_decision(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "d.jsonl")
+    for tail in ("b", "c"):
+        decisions.add(Decision("a", "r", tail, "reject", score=0.5))
+    content, whole = decisions.file.read_bytes(), set(decisions.last().values())
+    assert all_decisions(decisions.file)
+    noticed = 0
+    for at in range(len(content)):
+        for bit in (0, 4):
+            decisions.file.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
+            read = set(Decisions(decisions.file).last().values())
+            assert read <= whole
+            noticed += len(read) < len(whole)
+            assert read == whole or at == len(content) - 1 or not all_decisions(decisions.file)
+    assert noticed > len(content)
+    decisions.file.write_bytes(b"".join(line.split(b', "sha256"')[0] + b"}\n" for line in content.splitlines()))
+    assert set(Decisions(decisions.file).last().values()) == whole, "earlier versions wrote no sums"
 
 
 @pytest.mark.parametrize("line", ["[]", "1", "{}", '{"head": 1, "relation": "r", "tail": "t", "verdict": "accept"}'])

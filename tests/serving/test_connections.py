@@ -114,6 +114,22 @@ def test_a_body_that_does_not_come_is_not_waited_for(completer, monkeypatch) -> 
         assert closed(slow)
 
 
+def test_a_body_that_does_not_come_after_its_answer_is_not_waited_for(completer) -> None:  # type: ignore[no-untyped-def]
+    quick = type("Quick", (Connection,), {"header_seconds": 0.3})
+    with running(create_app(lambda: completer), http=quick) as url:
+        with connect(url, post(b"{", gate.MAX_BODY + 1)) as early:
+            assert early.recv(1 << 16).startswith(b"HTTP/1.1 413")
+            assert closed(early)
+        with connect(url, post(b"{", gate.MAX_BODY + 1)) as late:  # who sends the body after all is answered again
+            late.sendall(b" " * gate.MAX_BODY + b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            answers = b""
+            while answers.count(b"HTTP/1.1 ") < 2:
+                answers += (more := late.recv(1 << 16))
+                assert more, answers
+            assert b"HTTP/1.1 413" in answers
+            assert b"HTTP/1.1 200" in answers
+
+
 def test_bodies_are_bounded_together_and_small_ones_always_get_in(completer, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(gate, "MAX_BODIES", 1 << 20)
     large = b" " * 300_000

@@ -294,7 +294,7 @@ def _print_answers(answers: list[Answer], relations: bool) -> None:
     rows = []
     for place, a in enumerate(answers, 1):
         chance = "" if a.probability is None else f"{a.probability:.1%}"
-        rows.append([str(place), a.name, a.id, chance, f"{a.score:.3f}", "yes" if a.known else ""])
+        rows.append([str(place), clean(a.name), clean(a.id), chance, f"{a.score:.3f}", "yes" if a.known else ""])
     titles = ["#", "relation" if relations else "answer", "id", "probability", "score", "known"]
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
     widths = [min(width, most) for width, most in zip(widths, (4, 40, 100, 11, 7, 5), strict=True)]

@@ -22,6 +22,7 @@ from satkgc.completion.answer import Doubt, DoubtfulEnd
 from satkgc.completion.calibration import COMPETITORS
 from satkgc.completion.cells import escape
 from satkgc.completion.engine import Engine
+from satkgc.completion.kept import keep, open_kept
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
 from satkgc.models import Questions
@@ -125,7 +126,8 @@ def find_doubts(
     triples = triples[np.random.default_rng(0).permutation(len(triples))]
     of = [None if relations is None else sorted(relations), *([] if entity is None else [entity])]
     asked = json.dumps([signature, split, n, *of, BATCH])
-    done, worst = _open(state, asked)
+    kept = None if state is None else open_kept(state, "check", asked, FIELDS)
+    done, worst = (0, None) if kept is None else (kept[0], Verdicts(**kept[1]))
     saved = time.monotonic()
     with progress_bar() as bar:
         task = bar.add_task("checking", total=len(triples), completed=done)
@@ -135,7 +137,7 @@ def find_doubts(
             done += len(some)
             bar.advance(task, len(some))
             if state is not None and time.monotonic() - saved > SAVE_SECONDS:
-                _save(state, asked, done, worst)
+                keep(state, asked, done, vars(worst))
                 saved = time.monotonic()
     assert worst is not None
     return [_doubt(engine, worst, row) for row in range(len(worst.triples))]
@@ -230,19 +232,3 @@ def _reason(engine: Engine, triple: tuple[int, int, int], tail: DoubtfulEnd, hea
         return f"to {question} it is answer {end.rank:,}"
     chance = "" if end.instead_probability is None else f" ({end.instead_probability:.0%})"
     return f"to {question} the model says {end.instead_name}{chance}, and {names.name(answer)} is answer {end.rank:,}"
-
-
-def _open(file: Path | None, asked: str) -> tuple[int, Verdicts | None]:
-    """What was saved, if it is of the same settings."""
-    if file is None or not file.exists():
-        return 0, None
-    with np.load(file, allow_pickle=False) as stored:
-        if str(stored["asked"]) != asked:
-            remedy = "repeat those settings to finish it, or remove the file"
-            raise SatkgcError("an unfinished check with other settings is here", where=file, remedy=remedy)
-        return int(stored["done"]), Verdicts(*(stored[name] for name in FIELDS))
-
-
-def _save(file: Path, asked: str, done: int, worst: Verdicts) -> None:
-    with atomic_write(file) as part, part.open("wb") as stream:
-        np.savez(stream, asked=asked, done=done, **{name: getattr(worst, name) for name in FIELDS})

@@ -27,6 +27,7 @@ from satkgc.completion.calibration import COMPETITORS
 from satkgc.completion.cells import escape
 from satkgc.completion.consistency import Consistency, Triple
 from satkgc.completion.engine import Engine
+from satkgc.completion.kept import keep, open_kept
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
 from satkgc.kg import IRI, NOT_TSV, SPLITS, KnowledgeGraph, RelationLogic, check_tsv_ids, tsv_id_error
@@ -79,6 +80,7 @@ class BestTriples:
         return BestTriples(self.triples[kept], self.scores[kept], self.values[kept])
 
 
+FIELDS = tuple(BestTriples.__dataclass_fields__)
 NONE = BestTriples(np.empty((0, 3), np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
 
 
@@ -148,8 +150,9 @@ def propose(
     settings = {"run": signature, "n": n, "relations": list(relations), "least": min_probability, "batch": BATCH}
     settings |= {"second_answers": second_answers, "typed": typed, "logic": str(logic), "type": type}
     most = n if logic is None else min(MOST, MORE * n + MANY)  # to drop some of
-    state = _State(out.with_name(out.name + ".state.npz"), json.dumps(settings))
-    done, best = state.open()
+    state, asked = out.with_name(out.name + ".state.npz"), json.dumps(settings)
+    kept = open_kept(state, "proposal", asked, FIELDS)
+    done, best = (0, NONE) if kept is None else (kept[0], BestTriples(**kept[1]))
     sizes = _sizes(engine)
     keys = _key(np.array(decided, np.int32).reshape(-1, 3), *sizes)
     best = best.without(keys, sizes)  # what was decided since it was stopped
@@ -162,21 +165,21 @@ def propose(
         if ask is None:
             parts = (ask_batch(engine, *batch, limits, best) for batch in work[done:])  # `best` as it is by then
         else:
-            parts = ask(limits, work, shards, hashlib.sha256(state.settings.encode()).hexdigest()[:16])
+            parts = ask(limits, work, shards, hashlib.sha256(asked.encode()).hexdigest()[:16])
         for part in parts:
             new = part.without(keys, sizes)
             best = best.merge(new.triples, new.scores, new.values, most, sizes)
             done += 1
             bar.advance(task)
             if ask is None and time.monotonic() - saved > SAVE_SECONDS:
-                state.save(done, best)
+                keep(state, asked, done, vars(best))
                 saved = time.monotonic()
     if logic is not None:
         if second_answers:
             logic = [replace(one, functional=False, inverse_functional=False) for one in logic]
         best = _consistent(engine, best, n, logic, out)
     count = write_triples(out, _rows(engine, best), for_spreadsheet=True)
-    state.file.unlink(missing_ok=True)
+    state.unlink(missing_ok=True)
     shutil.rmtree(shards, ignore_errors=True)
     if not count:
         conditions = [] if min_probability is None else [f"at least {min_probability:.4g} likely"]
@@ -289,30 +292,6 @@ def _rows(engine: Engine, best: BestTriples) -> Iterator[list[Row]]:
             texts = names.describe(h).description, names.describe(t).description
             batch.append((*ids, *words, float(score), float(value) if calibrated else None, *texts))
         yield batch
-
-
-class _State:
-    """How far a proposal got, in a file beside its output."""
-
-    def __init__(self, file: Path, settings: str) -> None:
-        self.file, self.settings = file, settings
-
-    def open(self) -> tuple[int, BestTriples]:
-        """What was saved, if it is of the same settings."""
-        if not self.file.exists():
-            return 0, NONE
-        with np.load(self.file, allow_pickle=False) as stored:
-            if str(stored["asked"]) != self.settings:
-                raise SatkgcError(
-                    "an unfinished proposal with other settings is here",
-                    where=self.file,
-                    remedy="repeat those settings to finish it, or remove the file",
-                )
-            return int(stored["done"]), BestTriples(stored["triples"], stored["scores"], stored["worth"])
-
-    def save(self, done: int, best: BestTriples) -> None:
-        with atomic_write(self.file) as part, part.open("wb") as file:
-            np.savez(file, asked=self.settings, done=done, triples=best.triples, scores=best.scores, worth=best.values)
 
 
 def check_ending(out: Path) -> None:

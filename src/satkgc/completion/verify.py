@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
-from satkgc.kg import altered_files, is_graph_folder
+from satkgc.kg import DECISIONS, all_decisions, altered_files, is_graph_folder
 from satkgc.manifest import MANIFEST, SUM, altered, read_json, read_manifest
 
 JSON = ("config.json", "metrics.json")
@@ -41,6 +41,9 @@ def _run(folder: Path, prefix: str, result: Verification) -> None:
     for name in JSON:
         if (folder / name).exists():
             _json(folder / name, f"{prefix}{name}", result)
+    if (folder / DECISIONS).exists():
+        result.parts += 1
+        result.altered += [prefix + DECISIONS] * (not all_decisions(folder / DECISIONS))
     for part in _folders(folder):
         name = f"{prefix}{part.relative_to(folder).as_posix()}/"
         if part.name == "graph" or is_graph_folder(part):

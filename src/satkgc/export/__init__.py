@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from satkgc.export.card import model_card
 from satkgc.export.onnx import write_onnx
 from satkgc.export.sentence_transformers import write_sentence_transformers
 from satkgc.export.vectors import write_npy, write_parquet
-from satkgc.files import make_folder, partial, sync, sync_tree
+from satkgc.files import new_folder
 from satkgc.models import EncoderModelConfig
 from satkgc.training import RunFolder
 
@@ -40,14 +39,10 @@ def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device:
     folder, out = _exported(RunFolder.load(run)), Path(out)
     if out.exists():
         raise SatkgcError("this is there already", where=out, remedy="choose another name, or remove it")
-    part = partial(out)
-    make_folder(part)
     try:
-        checks = FORMATS[format](folder, part, device)
-        (part / "README.md").write_text(model_card(folder, format, checks), encoding="utf-8")
-        sync_tree(part)
-        os.rename(part, out)
-        sync(out.absolute().parent)
+        with new_folder(out) as part:
+            checks = FORMATS[format](folder, part, device)
+            (part / "README.md").write_text(model_card(folder, format, checks), encoding="utf-8")
     except OSError as error:
         if out.exists():
             what, remedy = "another export was written here meanwhile", "choose another name"
@@ -55,8 +50,6 @@ def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device:
             what = f"cannot be written: {error.strerror or f'the disk may be full ({error})'}"
             remedy = "check the free space and the permissions there; nothing was left behind"
         raise SatkgcError(what, where=out, remedy=remedy) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return checks
 
 

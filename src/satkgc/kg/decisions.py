@@ -13,10 +13,12 @@ from typing import Any, Literal, get_args
 
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, sync
+from satkgc.manifest import SUM, own_sum
 
 log = logging.getLogger("satkgc.kg")
 
 DECISIONS = "decisions.jsonl"  # in a run folder
+DIGITS = 16  # of a line's own sum
 Verdict = Literal["accept", "reject", "skip", "open"]  # open: taken back
 Statement = tuple[str, str, str]  # ids of head, relation, tail
 
@@ -99,7 +101,7 @@ class Decisions:
         for line in whole.split(b"\n") if newline else ():
             self._lines += 1
             if (decision := _parse(line)) is None:
-                log.warning("%s:%d: no decision, left out: the line was torn", self.file, self._lines)
+                log.warning("%s:%d: no decision, left out: the line was torn or altered", self.file, self._lines)
                 continue
             self._last.pop(decision.statement, None)
             if decision.verdict != "open":
@@ -112,6 +114,11 @@ def read_decisions(run: Path) -> dict[Statement, Decision]:
     return Decisions(run / DECISIONS).last()
 
 
+def all_decisions(file: Path) -> bool:
+    """Whether each line that was finished is a decision as it was written."""
+    return None not in map(_parse, file.read_bytes().split(b"\n")[:-1])
+
+
 def carry_rejections(run: Path, other: Path) -> None:
     """Write what was rejected in a run into another one's folder, in the place of decisions that lie there."""
     lines = [_line(decision) for decision in read_decisions(run).values() if decision.verdict == "reject"]
@@ -122,7 +129,7 @@ def carry_rejections(run: Path, other: Path) -> None:
 
 def _line(decision: Decision) -> bytes:
     content = {name: value for name, value in asdict(decision).items() if value not in (None, "")}
-    return json.dumps(content, ensure_ascii=False).encode() + b"\n"
+    return json.dumps({**content, SUM: own_sum(content)[:DIGITS]}, ensure_ascii=False).encode() + b"\n"
 
 
 def _append(file: Path, line: bytes) -> None:
@@ -149,8 +156,11 @@ _NUMBERS = ("score", "probability")
 def _parse(line: bytes) -> Decision | None:
     try:
         content: dict[str, Any] = json.loads(line)
+        expected = content.pop(SUM, None)  # earlier versions wrote none
+        if expected is not None and expected != own_sum(content)[:DIGITS]:
+            return None
         decision = Decision(**{f.name: content[f.name] for f in fields(Decision) if f.name in content})
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, AttributeError):
         return None
     texts = (value for name, value in asdict(decision).items() if name not in _NUMBERS)
     numbers = (getattr(decision, name) for name in _NUMBERS)

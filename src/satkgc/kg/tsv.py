@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow.compute as pc
 
-from satkgc import files
 from satkgc.errors import SatkgcError
+from satkgc.files import new_folder
 from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.vocabulary import Vocabulary
 
@@ -24,22 +22,18 @@ def write_tsv(graph: KnowledgeGraph, folder: Path) -> None:
         raise SatkgcError("the output exists already", where=folder, remedy="remove it or choose another folder")
     for vocabulary in (graph.entities, graph.relations):
         check_tsv_ids(vocabulary, folder, "keep it in binary form, or give it another id")
-    partial = files.partial(folder)
     try:
-        partial.mkdir(parents=True)
-        for split in SPLITS:
-            if len(graph.split(split)):
-                _write(partial / f"{split}.tsv", _triples(graph, split))
-        for split, members in graph.split_entities.items():
-            if len(members):
-                _write(partial / f"{split}_entities.tsv", ([graph.entities.id(i)] for i in members))
-        _write(partial / "entities.tsv", _members(graph.entities))
-        _write(partial / "relations.tsv", _members(graph.relations))
-        os.rename(partial, folder)
+        with new_folder(folder) as part:
+            for split in SPLITS:
+                if len(graph.split(split)):
+                    _write(part / f"{split}.tsv", _triples(graph, split))
+            for split, members in graph.split_entities.items():
+                if len(members):
+                    _write(part / f"{split}_entities.tsv", ([graph.entities.id(i)] for i in members))
+            _write(part / "entities.tsv", _members(graph.entities))
+            _write(part / "relations.tsv", _members(graph.relations))
     except OSError as error:
         raise SatkgcError(f"cannot write the graph: {error.strerror or error}", where=folder) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def check_tsv_ids(vocabulary: Vocabulary, where: Path, remedy: str) -> None:

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from satkgc.serving.settings import HEADER_SECONDS, MAX_CONNECTIONS, SPARE_FILES, WRITE_SECONDS
@@ -60,6 +61,12 @@ class Connection(H11Protocol):
             _cancel(self._head)
             self._head, self._since = None, time.monotonic()
         elif self._head is None:
+            self._expect_head()
+
+    def on_response_complete(self) -> None:
+        """Where it was answered before its body was there, the time for the next head runs at once."""
+        super().on_response_complete()
+        if not self.transport.is_closing() and self.conn.their_state is h11.SEND_BODY:
             self._expect_head()
 
     def pause_writing(self) -> None:

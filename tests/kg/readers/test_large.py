@@ -121,6 +121,7 @@ def test_a_graph_is_the_same_in_many_blocks(tmp_path: Path, monkeypatch: pytest.
     ("name", "text", "message"),
     [
         ("t.tsv", "a\tr\tb\nb\tr\n", "t.tsv:2: 2 columns where 3 columns should be"),
+        ("t.csv", "head,relation,tail", "t.csv: the file has a header and no rows; put rows in it"),
         ("t.csv", "head,relation,tail\na,r,b\nb,,c\n", "t.csv:3: the relation of this triple is empty"),
         ("t.csv", "head,relation,tail,split\na,r,b,train\nb,r,c,tran\n", "t.csv:3: 'tran' is no split"),
         ("t.nt", "<http://a> <http://b> <http://c> .\n<http://a> <http://b .\n", "t.nt:2: not N-Triples"),

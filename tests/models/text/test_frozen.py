@@ -13,7 +13,7 @@ from graphs import graph_of
 from model_kinds import KG, SMALL, draw, make
 from satkgc.errors import SatkgcError
 from satkgc.models import FrozenConfig, FrozenModel, NewEntityText, Questions, StepContext, Towers
-from satkgc.models.text.frozen import BUCKETS
+from satkgc.models.text.frozen import BUCKETS, VECTORS
 from satkgc.settings import build
 
 
@@ -105,11 +105,14 @@ def test_texts_are_read_once_in_a_run(tiny_backbone, tmp_path, monkeypatch):
     again.prepare_training(context)
     assert torch.equal(first.vectors, again.vectors)
     monkeypatch.setattr(Towers, "encode", encode)
-    (file,) = (tmp_path / "cache").iterdir()
-    file.write_bytes(file.read_bytes()[:200])
-    damaged = FrozenModel(KG, config)
-    damaged.prepare_training(context)
-    assert torch.equal(first.vectors, damaged.vectors)
+    file = tmp_path / "cache" / "entity-vectors" / VECTORS
+    content = file.read_bytes()
+    for damage in (content[:200], content[:-9] + b"\1" + content[-8:]):
+        file.write_bytes(damage)
+        damaged = FrozenModel(KG, config)
+        damaged.prepare_training(context)
+        assert torch.equal(first.vectors, damaged.vectors)
+        assert file.read_bytes() == content
 
 
 def test_texts_that_name_neighbours_are_refused():

@@ -163,6 +163,8 @@ class _Stage:
 
     def add(self, source: _Edges, rows: dict[str, pa.Array]) -> None:
         """Check and stage some rows."""
+        if not len(rows["head"]):
+            return
         if not self._sources or self._sources[-1] is not source:
             self._sources.append(source)
             self._starts.append(self._rows)

@@ -117,7 +117,9 @@ class _Pull:
                 raise SatkgcError(what, where=self.endpoint.shown, remedy=remedy)
             # A plain query makes one statement of each row: fewer are all that this server gives at once.
             end, last = row + (min(statements, size) if plain else size), data
-            with atomic_write(self.folder / f"{row:012}-{end:012}.nt") as part:
+            for old in self.folder.glob(f"{row:012}-*.nt"):  # altered, or of another size
+                old.unlink()
+            with atomic_write(self.folder / f"{row:012}-{end:012}-{_sum(data)}.nt") as part:
                 part.write_bytes(data)
             bar.advance(task, end - row)
             row = end
@@ -192,13 +194,21 @@ class _Pull:
 
 
 def _kept(folder: Path) -> tuple[list[Path], int]:
-    """The pages that follow one another from row 0 on, and the first row that is not there."""
-    by_start = {int(page.stem.partition("-")[0]): page for page in sorted(folder.glob("[0-9]*-[0-9]*.nt"))}
+    """The whole pages that follow one another from row 0 on, and the first row that is not there."""
+    by_start = {int(page.stem.partition("-")[0]): page for page in sorted(folder.glob("[0-9]*-[0-9]*-*.nt"))}
     pages, row = [], 0
     while (page := by_start.get(row)) is not None:
+        _, end, expected = page.stem.split("-")
+        if _sum(page.read_bytes()) != expected:
+            log.warning("%s: this page was altered: it is asked for again", page)
+            break
         pages.append(page)
-        row = int(page.stem.partition("-")[2])
+        row = int(end)
     return pages, row
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _statements(pages: list[Path]) -> tuple[int, int]:

@@ -32,8 +32,9 @@ from torch.nn import functional
 
 from satkgc.arrays import Bool, Float32, Int32
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write
+from satkgc.files import atomic_folder
 from satkgc.kg import KnowledgeGraph
+from satkgc.manifest import Damaged, check_folder, write_manifest
 from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext
 from satkgc.models.text.config import EncoderConfig, EncoderModelConfig
 from satkgc.models.text.encoder_model import EncoderModel
@@ -161,19 +162,20 @@ class FrozenModel(EncoderModel):
     def prepare_training(self, context: StepContext) -> None:
         """Read the entities' texts, unless the run has done so before."""
         self._seed = context.seed
-        file = None if context.cache is None else context.cache / VECTORS
-        if file is None or self._vectors is not None:
+        folder = None if context.cache is None else context.cache / "entity-vectors"
+        if folder is None or self._vectors is not None:
             return
-        self._vectors = self._kept(file)
+        self._vectors = self._kept(folder)
         if self._vectors is None and context.processes.first:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(file) as part:
-                save_file({"vectors": self.vectors.cpu()}, part)
+            with atomic_folder(folder) as part:
+                save_file({"vectors": self.vectors.cpu()}, part / VECTORS)
+                write_manifest(part)
 
-    def _kept(self, file: Path) -> Tensor | None:
+    def _kept(self, folder: Path) -> Tensor | None:
         try:
-            vectors = load_file(file)["vectors"]
-        except (OSError, SafetensorError, KeyError):
+            check_folder(folder)
+            vectors = load_file(folder / VECTORS)["vectors"]
+        except (OSError, SafetensorError, KeyError, Damaged):
             return None
         return vectors.to(self.device) if vectors.shape == (self.kg.num_entities, self.towers.dim) else None
 
