@@ -187,6 +187,7 @@ def import_(
         check_overwrite,
         is_bolt,
         is_endpoint,
+        is_graph_folder,
         is_pattern,
         is_url,
         read_endpoint,
@@ -199,9 +200,10 @@ def import_(
         shutil.rmtree(pages, ignore_errors=True)  # no sooner: a full disk must not cost them
         typer.echo(f"{out}: {graph}")
         return
-    # A folder's or archive's name may be that of a benchmark.
-    files = len(source) > 1 or Path(source[0]).is_file() or is_url(source[0]) or is_pattern(source[0])
-    files = files or is_bolt(source[0])
+    # The name of an archive, or of a folder that is a graph by itself, may be that of a benchmark.
+    files = len(source) > 1 or is_url(source[0]) or is_pattern(source[0]) or is_bolt(source[0])
+    path = Path(source[0])
+    files = files or (path.exists() and not is_graph_folder(path) and not (path / "train.tsv").is_file())
     if files and not source[0].lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
         options.setdefault("spill", out.resolve().parent)
