@@ -110,6 +110,10 @@ def test_tables_of_a_database_with_keys_of_their_own(tmp_path: Path) -> None:
     assert graph.entities == {**bills, **others}
     large = forms.said(read_graph(files, ReadOptions(**options, memory=1)))
     assert (large.splits, large.entities) == (graph.splits, graph.entities)
+    unnamed = {name: value for name, value in options.items() if name not in ("id", "description")}
+    of = r"subjects\.csv, members\.csv, bills\.csv; give .* --id, --label and --description of entities$"
+    with pytest.raises(SatkgcError, match=rf"3 relation names for 4 tables of triples, referred\.csv, {of}"):
+        read_graph(files, ReadOptions(**unnamed))
     with pytest.raises(SatkgcError, match="no table has the column 'billId'; check --head"):
         read_graph(files, ReadOptions(**{**options, "head": ["billId", "committeeID"]}))
     with pytest.raises(SatkgcError, match=r"subjects\.csv: there is no column 'committeeID' for the tail"):

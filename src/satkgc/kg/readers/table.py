@@ -167,7 +167,8 @@ def check_kinds(
                 raise SatkgcError(what, where=tables[0].shown, remedy="give that with --entities")
     if len(options.relation_name) not in (0, 1, len(edges)):
         them = f"{counted(len(edges), 'table')} of triples, {', '.join(Path(table.shown).name for table in edges[:8])}"
-        remedy = "give one for all tables, or one for each in order; --head and --tail name the columns of more"
+        remedy = "give one for all, or one for each in order; columns tell which they are: --head and --tail of "
+        remedy += "triples, --id, --label and --description of entities"
         raise SatkgcError(f"{len(options.relation_name)} relation names for {them}", remedy=remedy)
     return kinds
 
