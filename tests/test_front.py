@@ -88,6 +88,7 @@ def test_without_a_recipe_a_cpu_gets_the_quick_one(tiny_backbone, tmp_path, monk
     assert [part.config.model.kind for part in run.experts.values()] == ["frozen", "embedding"]
     assert "no GPU, so the recipe is quick" in capsys.readouterr().err
     assert run.completer().tails(run.kg.entities.id(0), run.kg.relations.id(0), k=3)
+    assert run.completer().info().model.backbones == ("tiny-bert",)
     assert not list(run.folder.rglob("checkpoints"))
 
 

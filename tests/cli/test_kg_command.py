@@ -231,6 +231,10 @@ def test_several_sources_and_what_relations_mean(tmp_path: Path) -> None:
     files = [str(tmp_path / "up.csv"), str(tmp_path / "down.csv")]
     result = run("import", *files, str(tmp_path / "graph"), "--split", "none")
     assert "'graph': 40 entities, 2 relations, 78/0/0" in result.stdout
+    (tmp_path / "export").mkdir()
+    shutil.copy(files[0], tmp_path / "export")
+    folder = run("import", str(tmp_path / "export"), str(tmp_path / "tree"), "--split", "none")
+    assert "'tree': 40 entities, 1 relations" in folder.stdout
     figures = json.loads(run("inspect", *files, "--json", "--logic", str(tmp_path / "logic.toml")).stdout)
     said = {(entry["id"], entry["property"], *entry["others"]) for entry in figures["relation_logic"]}
     assert {("parent", "inverse", "child"), ("parent", "hierarchy"), ("child", "hierarchy")} <= said

@@ -53,6 +53,13 @@ def test_too_few_triples_show_nothing() -> None:
     assert all(properties.plain for properties in relation_logic(kg))
 
 
+@pytest.mark.parametrize(("typed", "found"), [(29, False), (30, True)])
+def test_a_domain_is_found_where_half_of_the_heads_have_a_type(typed: int, found: bool) -> None:
+    kind = 120
+    kg = graph(P31=[(i, kind) for i in range(typed)], knows=[(i, 60 + i) for i in range(60)])
+    assert (("knows", "domain", f"e{kind}") in names(kg, relation_logic(kg))) is found
+
+
 TURTLE = """@prefix : <http://e/> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
 @prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 :a :married :b ; :partOf :b ; :hasPart :c ; :born :p ; skos:broader :b ; skos:related :c .

@@ -98,7 +98,8 @@ def test_what_joins_two_entities(page, url: str) -> None:  # type: ignore[no-unt
     assert names(page) == [a["name"] for a in expected]
     assert [page.locator(f"#{field}").input_value() for field in ("entity", "other")] == ["dog", "canine"]
     page.locator("#other").fill("no such thing")
-    page.locator("#submit").click()
+    page.locator("#other-options .none").wait_for()
+    page.locator("#submit").click()  # through the note, which lies over it
     page.locator("#status.error").wait_for()
     page.get_by_text("the tail", exact=True).click()  # what the second field says no longer counts
     page.locator(".answer").first.wait_for()

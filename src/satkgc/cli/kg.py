@@ -49,9 +49,13 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     ),
     "exclude": (list[str], "A relation whose triples are left out, by id or name (rdf:type); may be repeated."),
     "entities_file": (str, "Folders: the file of entities, where there are several. (default: entities.tsv)"),
-    "head": (str, "Tables: the column of heads, by name or by position from 0. (default: guessed)"),
-    "relation": (str, "Tables: the column of relations. (default: guessed)"),
-    "tail": (str, "Tables: the column of tails. (default: guessed)"),
+    "head": (
+        list[str],
+        "Tables: the column of heads, by name or by position from 0; repeated, each table takes the first it has. "
+        "(default: guessed)",
+    ),
+    "relation": (list[str], "Tables: the column of relations, likewise. (default: guessed)"),
+    "tail": (list[str], "Tables: the column of tails, likewise. (default: guessed)"),
     "relation_name": (
         list[str],
         "Tables without a column of relations: what every row says; may be repeated, once for each table.",
@@ -59,7 +63,10 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "split_column": (str, "Tables: the column that says train, valid, test or inference. (default: split)"),
     "entities": (list[Path], "Tables: one more with ids, names and descriptions of entities; may be repeated."),
     "relations": (Path, "Tables: one more with ids and names of relations."),
-    "id": (str, "Tables: the column of ids in those. Bolt: the property of ids. (default: guessed)"),
+    "id": (
+        list[str],
+        "Tables: the column of ids in those. Bolt: the property of ids. May be repeated. (default: guessed)",
+    ),
     "label": (
         list[str],
         "Tables: the column of names in those. RDF: a predicate of names, before the usual ones; Bolt: a property. "
@@ -180,6 +187,7 @@ def import_(
         check_overwrite,
         is_bolt,
         is_endpoint,
+        is_graph_folder,
         is_pattern,
         is_url,
         read_endpoint,
@@ -192,9 +200,10 @@ def import_(
         shutil.rmtree(pages, ignore_errors=True)  # no sooner: a full disk must not cost them
         typer.echo(f"{out}: {graph}")
         return
-    # A folder's or archive's name may be that of a benchmark.
-    files = len(source) > 1 or Path(source[0]).is_file() or is_url(source[0]) or is_pattern(source[0])
-    files = files or is_bolt(source[0])
+    # The name of an archive, or of a folder that is a graph by itself, may be that of a benchmark.
+    files = len(source) > 1 or is_url(source[0]) or is_pattern(source[0]) or is_bolt(source[0])
+    path = Path(source[0])
+    files = files or (path.exists() and not is_graph_folder(path) and not (path / "train.tsv").is_file())
     if files and not source[0].lower().endswith(ARCHIVE_SUFFIXES):
         options.setdefault("name", out.resolve().name)
         options.setdefault("spill", out.resolve().parent)

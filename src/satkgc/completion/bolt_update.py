@@ -90,7 +90,7 @@ def _merges(
     if labels := by_type.pop(TYPE, None):
         text = "%s: left out: %d accepted labels of nodes (rdf:type), which cannot say where they come from"
         log.warning(text, server.shown, len(labels))
-    keys = read_nodes(session, server, ReadOptions(id=id)) if by_type else {}
+    keys = read_nodes(session, server, ReadOptions(id=(id,) if id else ())) if by_type else {}
     entities = dict.fromkeys(end for ends in by_type.values() for pair in ends for end in pair)
     if missing := [entity for entity in entities if entity not in keys]:
         what = f"it has no node for {len(missing):,} of {len(entities):,} entities, such as {missing[0]!r}"

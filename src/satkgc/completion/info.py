@@ -13,7 +13,7 @@ class ModelInfo:
 
     kind: str  # text, fused, paths, complex …
     recipe: str
-    backbones: tuple[str, ...]  # the language models that were fine-tuned
+    backbones: tuple[str, ...]  # the language models that it reads texts with
     experts: tuple[str, ...]  # of a fused model
     finished: bool  # trained to the end
     version: str | None  # of satkgc, that trained it

@@ -7,7 +7,7 @@ from typing import Any
 
 from satkgc.completion.info import ModelInfo, Quality, RelationRanking, RunVersion
 from satkgc.kg import KnowledgeGraph
-from satkgc.models import TextModelConfig
+from satkgc.models import EncoderModelConfig
 from satkgc.training import Config, RunFolder
 
 
@@ -52,7 +52,7 @@ def _ranking(metrics: dict[str, Any], triples: int) -> tuple[int, float, float, 
 
 
 def _backbone(config: Config) -> str | None:
-    if not isinstance(config.model, TextModelConfig):
+    if not isinstance(config.model, EncoderModelConfig):
         return None
     name = config.model.encoder.backbone
     return Path(name).name if Path(name).is_absolute() else name  # where it lay is nobody's business

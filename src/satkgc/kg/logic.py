@@ -8,7 +8,7 @@ Read from what a graph states itself (OWL, RDFS) and from what SKOS and OWL defi
 - *hierarchy*: there is no cycle, and at most 1 % of such ends are joined, so that what two steps say is left unsaid;
 - *functional*, *inverse_functional*: at least 99 % of its heads have one tail, of its tails one head;
 - *implies*: at least 95 % of its triples are also there with another relation;
-- *domain*, *range*: at most 20 types that at least 95 % of its heads, or tails, have, where they have types.
+- *domain*, *range*: at most 20 types that at least 95 % of its heads, or tails, with a type have; half have one.
 
 What is found has at least 20 triples, ends of two steps, or entities with types, to be found in.
 """

@@ -17,6 +17,7 @@ FEWEST = 20
 CLOSED, OPEN = 0.9, 0.01  # shares of two steps that one joins: in a transitive relation, in a hierarchy
 SINGLE = 0.99  # with 0.95, hypernyms of WordNet had one tail, and right second ones were pushed behind wrong ones
 IMPLIED = TYPED = 0.95
+WITH_TYPE = 0.5  # where fewer ends have a type, it is an exception that has one
 RARE = 0.01  # a type that fewer of the entities at an end have is none of that end's
 MOST_TYPES = 20
 LARGEST = 2_000_000  # triples of a relation whose steps are followed
@@ -106,7 +107,7 @@ def found_domains(kg: KnowledgeGraph, type_relations: Sequence[int]) -> Iterator
             members = int((np.diff(own.indptr) > 0).sum())
             counts = own.sum(axis=0)
             chosen = np.flatnonzero(counts >= max(1, RARE * members))
-            if members < FEWEST or not 0 < len(chosen) <= MOST_TYPES:
+            if members < max(FEWEST, WITH_TYPE * own.shape[0]) or not 0 < len(chosen) <= MOST_TYPES:
                 continue
             covered = int((own[:, chosen].sum(axis=1) > 0).sum())
             if covered >= TYPED * members:

@@ -132,6 +132,18 @@ def test_two_columns_and_the_relation_by_a_flag(
     ]
 
 
+@pytest.mark.parametrize("header", ["bill_id,committee_id", "billID,committeeID", "Bill ID,Committee Id"])
+def test_two_columns_of_keys(tmp_path: Path, header: str) -> None:
+    found = triples(tmp_path / "t.csv", f"{header}\nhr1,AG\nhr2,BK\n", relation_name="referred to")
+    assert found == [("hr1", "referred to", "AG"), ("hr2", "referred to", "BK")]
+
+
+def test_a_line_break_in_a_header_is_asked_about_in_one_line(tmp_path: Path) -> None:
+    flags = r"if it is: --head \$'fi\\nlm' --tail actor; if it is data: --head 0 --tail 1$"
+    with pytest.raises(SatkgcError, match=flags):
+        triples(tmp_path / "t.csv", '"fi\nlm",actor\na,b\nb,c\n', relation_name="stars")
+
+
 def test_two_columns_without_the_flag(tmp_path: Path) -> None:
     for rows in ([("from", "to"), ("a", "b")], [("a", "b"), ("b", "c")], [("film", "actor"), ("a", "b")]):
         with pytest.raises(SatkgcError, match=r"for the relation; say what every row means: --relation-name NAME$"):

@@ -7,6 +7,7 @@ import http.server
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import forms
 import pytest
@@ -67,11 +68,56 @@ def test_tables_of_nodes_and_edges(tmp_path: Path) -> None:
     options = ReadOptions(split="none", relation_name=("directed", "acted in"))
     whole = forms.said(read_graph(tmp_path, options))
     assert whole.splits["train"] == [*edges, ("8", "acted in", "1")]
-    with pytest.raises(SatkgcError, match="3 relation names for 2 tables"):
+    with pytest.raises(SatkgcError, match=r"3 relation names for 2 tables of triples, made\.csv, z\.tsv; give one"):
         read_graph(tmp_path, ReadOptions(relation_name=("a", "b", "c")))
     (tmp_path / "made.csv").write_text("from,to,type\n7,1,directed\n7,,directed\n")
     with pytest.raises(SatkgcError, match=r"made\.csv:3: the tail of this triple is empty"):
         read_graph([tmp_path / name for name in names])
+
+
+def test_tables_of_a_database_with_keys_of_their_own(tmp_path: Path) -> None:
+    """Of several columns each table takes the first that it has, and none twice."""
+    tables = {
+        "referred.csv": "billID,committeeID\nhr1,AG\nhr2,AG\n",
+        "subjects.csv": "billID,title\nhr1,Farming\n",
+        "members.csv": "committeeID,legislatorID,rank\nAG,B1,1\n",
+        "bills.csv": "billID,active,officialTitle\nhr1,True,To feed\nhr2,False,To drink\n",
+        "committees.csv": "type,name,thomasID,jurisdiction\nhouse,Agriculture,AG,farms\n",
+        "people.csv": "thomasID,bioguideID,wikipediaID\n00136,B1,Sherrod Brown\n",
+    }
+    for name, text in tables.items():
+        (tmp_path / name).write_text(text)
+    options: dict[str, Any] = {
+        "head": ["billID", "committeeID"],
+        "tail": ["committeeID", "title", "legislatorID"],
+        "relation_name": ["referred to", "subject", "member"],
+        "id": ["billID", "bioguideID", "thomasID"],
+        "label": ["name", "wikipediaID"],
+        "description": ["officialTitle", "jurisdiction"],
+        "split": "none",
+        "unlisted": "add",
+    }
+    files = [tmp_path / name for name in tables]
+    graph = forms.said(read_graph(files, ReadOptions(**options)))
+    assert graph.splits["train"] == [
+        ("hr1", "referred to", "AG"),
+        ("hr2", "referred to", "AG"),
+        ("hr1", "subject", "Farming"),
+        ("AG", "member", "B1"),
+    ]
+    bills = {"hr1": ("hr1", "To feed"), "hr2": ("hr2", "To drink")}
+    others = {"AG": ("Agriculture", "farms"), "B1": ("Sherrod Brown", ""), "Farming": ("Farming", "")}
+    assert graph.entities == {**bills, **others}
+    large = forms.said(read_graph(files, ReadOptions(**options, memory=1)))
+    assert (large.splits, large.entities) == (graph.splits, graph.entities)
+    unnamed = {name: value for name, value in options.items() if name not in ("id", "description")}
+    of = r"subjects\.csv, members\.csv, bills\.csv; give .* --id, --label and --description of entities$"
+    with pytest.raises(SatkgcError, match=rf"3 relation names for 4 tables of triples, referred\.csv, {of}"):
+        read_graph(files, ReadOptions(**unnamed))
+    with pytest.raises(SatkgcError, match="no table has the column 'billId'; check --head"):
+        read_graph(files, ReadOptions(**{**options, "head": ["billId", "committeeID"]}))
+    with pytest.raises(SatkgcError, match=r"subjects\.csv: there is no column 'committeeID' for the tail"):
+        read_graph(files[1], ReadOptions(head="billID", tail="committeeID", relation_name="x"))
 
 
 def test_files_called_after_splits(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def read_networkx(graph: Any, options: ReadOptions) -> KnowledgeGraph:
 
 
 def _relations(graph: Any, attributes: list[dict[str, Any]], options: ReadOptions) -> list[str]:
-    keys = (options.relation,) if options.relation else (*USUAL["relation"], *EDGE_NAMES, "key")
+    keys = options.relation or (*USUAL["relation"], *EDGE_NAMES, "key")
     key = next((key for key in keys if all(key in data for data in attributes)), None)
     if key is not None:
         return [str(data[key]) for data in attributes]
@@ -139,7 +139,7 @@ def _relations(graph: Any, attributes: list[dict[str, Any]], options: ReadOption
             return named
     there = sorted({str(key) for data in attributes for key in data})
     raise SatkgcError(
-        f"not every edge has {'the attribute ' + repr(options.relation) if options.relation else 'a relation'}",
+        f"not every edge has {'the attribute ' + repr(options.relation[0]) if options.relation else 'a relation'}",
         remedy=f"relation= names its attribute, of {', '.join(there[:8]) or 'which there are none'}; "
         "relation_name= is what all edges say",
     )

@@ -57,8 +57,8 @@ _NUMBER, _IRI = r"^-?[0-9]+$", "^https?://"
 def names_columns(row: Sequence[str], choices: Choices) -> bool:
     """Whether a first row has a column that was chosen by name, one of Neo4j's, or usual ones.
 
-    Usual are both ends of an edge, or one and a relation; in a table of three columns "relation" in the middle, in one
-    of entities a name or description after the first column.
+    Usual are both ends of an edge, or one and a relation; `bill_id, committee_id` of keys alone; in a table of three
+    columns "relation" in the middle, in one of entities a name or description after the first column.
     """
     positions = _positions(row, choices)
     if any(name in row for name in choices.values() if name not in positions):
@@ -69,6 +69,8 @@ def names_columns(row: Sequence[str], choices: Choices) -> bool:
     if "head" not in choices:
         return len(row) > 1 and any(_usual(role, row[1:]) is not None for role in ("name", "description"))
     if len(row) == 3 and plain[1] in ("relation", "predicate"):
+        return True
+    if len(row) == 2 and all(name.endswith("_id") for name in plain):
         return True
     roles = [any(pair[side] in plain for pair in (*NEO4J_ENDS, *ENDS)) for side in (0, 1)]
     roles.append(any(name in (*USUAL["relation"], *EDGE_NAMES) for name in plain))
@@ -154,7 +156,11 @@ def _which_columns(
 
 def column_flags(columns: Mapping[str, object]) -> str:
     """The flags of the command line that choose these columns."""
-    return " ".join(f"--{role} {shlex.quote(_cut(str(name)))}" for role, name in columns.items())
+    return " ".join(f"--{role} {_quoted(_cut(str(name)))}" for role, name in columns.items())
+
+
+def _quoted(name: str) -> str:
+    return shlex.quote(name) if name.isprintable() else f"${name!r}"  # as shells write a line break, in one line
 
 
 def _ends(names: Sequence[str], chosen: Mapping[str, int], shown: str) -> dict[str, int]:

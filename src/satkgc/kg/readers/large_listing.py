@@ -64,8 +64,7 @@ class StagedListing:
 
 def stage_listing(area: Staging, tables: Sequence[FileTable], options: ReadOptions) -> StagedListing:
     """Read tables of entities; each row is checked for an id."""
-    choices = listing_choices(options)
-    headers = [(table, listing_header(table, choices)) for table in tables]
+    headers = [(table, listing_header(table, listing_choices(options, table.names))) for table in tables]
     shown = tables[0].shown + (f" and {counted(len(tables) - 1, 'more table')}" if len(tables) > 1 else "")
     starts: list[int] = []
     listing = StagedListing(shown, headers, starts)
@@ -74,7 +73,7 @@ def stage_listing(area: Staging, tables: Sequence[FileTable], options: ReadOptio
         task = bar.add_task("reading entities", total=sum(table.estimate() for table in tables))
         for table, header in headers:
             starts.append(row)
-            places = locate(table.names, choices, ("id",), table.shown, header)
+            places = locate(table.names, listing_choices(options, table.names), ("id",), table.shown, header)
             for columns in table.batches(list(places.values()), header):
                 texts = dict(zip(places, (pa.chunked_array([column]) for column in columns), strict=True))
                 refuse_empty(texts["id"], "the entity's id", lambda at, start=row: listing.where(start + at))  # type: ignore[misc]

@@ -49,7 +49,7 @@ def obstacle(
     if any(kind == "edges" and names_ends(table) for table, kind in zip(tables, kinds, strict=True)):
         return "names beside the triples"
     listings = [*entities, *(table for table, kind in zip(tables, kinds, strict=True) if kind == "nodes")]
-    if any("labels" in locate(t.names, listing_choices(options), ("id",), t.shown, True) for t in listings):
+    if any("labels" in locate(t.names, listing_choices(options, t.names), ("id",), t.shown, True) for t in listings):
         return "labels of Neo4j"
     return None
 
@@ -126,11 +126,11 @@ class _Edges:
     def of(cls, table: FileTable, number: int, several: bool, options: ReadOptions) -> _Edges:
         names = options.relation_name
         every = names[number if len(names) > 1 else 0] if names else None
-        choices = triple_choices(options)
+        choices = triple_choices(options, table.names)
         required = ("head", "tail") if every else ("head", "relation", "tail")
         header = has_header(table, choices, required)
         places = locate(table.names, choices, required, table.shown, header)
-        guessed = not header and options.relation is None and every is None
+        guessed = not header and not options.relation and every is None
         return cls(table, header, places, every, file_split(table, several), guessed)
 
     def batches(self) -> Iterator[dict[str, pa.Array]]:

@@ -61,6 +61,12 @@ def shorten(iri: str) -> str:
     return iri
 
 
+# The options that may be given more than once; one alone need be no list.
+_SEVERAL = (
+    "exclude", "head", "relation", "tail", "relation_name", "entities", "id", "label", "alt_label", "description",
+    "literals", "graphs",
+)  # fmt: skip
+
 # As RDF has them, and with a language of two or three letters, for no other is in use: "english" is none.
 _TAG = re.compile(r"(?:[A-Za-z]{2,3}|[ixIX](?=-))(?:-[A-Za-z0-9]{1,8})*")
 
@@ -93,11 +99,11 @@ class ReadOptions:
     entities_file: str = "entities.tsv"
 
     # Tables (CSV, TSV, Parquet): the columns of the triples, by name, or by position from 0 where no column has that
-    # name. None: guessed from the usual names (head, subject, source …; see table.py), or columns 0, 1, 2 of a table
-    # of three columns without a header.
-    head: str | None = None
-    relation: str | None = None
-    tail: str | None = None
+    # name; of several, each table takes the first that it has. None: guessed from the usual names (head, subject,
+    # source …; see header.py), or columns 0, 1, 2 of a table of three columns without a header.
+    head: Sequence[str] = ()
+    relation: Sequence[str] = ()
+    tail: Sequence[str] = ()
     # What every row says, instead of a column of relations: one for all tables, or one for each in order.
     relation_name: Sequence[str] = ()
     # The column that says train, valid, test or inference. None: the one called "split", if there is one.
@@ -105,9 +111,9 @@ class ReadOptions:
     # Tables of entities and of relations. None: names are made from the ids.
     entities: Sequence[Path] = ()
     relations: Path | None = None
-    # The columns of those two tables; the second need not have them. None: guessed from the usual names (id; name,
-    # label, title; description, text).
-    id: str | None = None
+    # The columns of those tables, the first that each has; that of relations need have none. None: guessed from the
+    # usual names (id; name, label, title; description, text).
+    id: Sequence[str] = ()
     label: Sequence[str] = ()
     description: Sequence[str] = ()
 
@@ -151,14 +157,13 @@ class ReadOptions:
         object.__setattr__(self, "languages", _tags(self.languages))
         if isinstance(relations := getattr(self, "relations"), str):  # noqa: B009
             object.__setattr__(self, "relations", Path(relations))
-        for name in ("head", "relation", "tail", "split_column", "id"):
-            if isinstance(value := getattr(self, name), int):  # a position
-                object.__setattr__(self, name, str(value))
-        for name in ("exclude", "graphs", "relation_name", "label", "alt_label", "literals", "description", "entities"):
+        if isinstance(split_column := getattr(self, "split_column"), int):  # noqa: B009
+            object.__setattr__(self, "split_column", str(split_column))
+        for name in _SEVERAL:
             value = getattr(self, name)
-            many = (value,) if isinstance(value, str | int | Path) else tuple(value or ())
+            many = (value,) if isinstance(value, str | int | Path) else tuple(value or ())  # a number is a position
             object.__setattr__(self, name, tuple(Path(one) if name == "entities" else str(one) for one in many))
-        if self.relation is not None and self.relation_name:
+        if self.relation and self.relation_name:
             remedy = "give --relation for a column, or --relation-name for what every row says"
             raise SatkgcError("the relation is named twice", remedy=remedy)
         for name, kind in (

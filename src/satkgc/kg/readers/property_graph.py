@@ -45,7 +45,7 @@ class PropertyGraph:
     def __init__(self, options: ReadOptions) -> None:
         names = options.label or USUAL["name"]
         self._roles = (
-            (options.id,) if options.id else (*_IDS, *names),
+            options.id or (*_IDS, *names),
             names,
             options.description or USUAL["description"],
         )

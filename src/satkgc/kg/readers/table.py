@@ -8,7 +8,7 @@ cells are whole nodes, are read by `neo4j.py`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers import neo4j
 from satkgc.kg.readers.assemble import assemble, finish
-from satkgc.kg.readers.columns import Listing, Triples, Where, blank, join_listings, join_triples, unlisted
+from satkgc.kg.readers.columns import Listing, Triples, Where, blank, counted, join_listings, join_triples, unlisted
 from satkgc.kg.readers.delimited import Delimited, csv_delimiter
 from satkgc.kg.readers.header import Choices, column_flags, locate, looks_like_header, names_columns
 from satkgc.kg.readers.large import memory_to_read, tell_obstacle
@@ -148,6 +148,13 @@ def check_kinds(
     tables: Sequence[Table], entities: Sequence[Table], relations: Table | None, options: ReadOptions
 ) -> list[str]:
     """What each table holds; refuses tables and options that do not go together."""
+    everything = [*tables, *entities, *([relations] if relations else [])]
+    for flag in ("head", "relation", "tail", "id", "label", "description"):
+        columns = getattr(options, flag)
+        for column in columns if len(columns) > 1 else ():
+            if not any(column in table.names for table in everything):
+                remedy = f"check --{flag}; of several, each table takes the first that it has"
+                raise SatkgcError(f"no table has the column {column!r}", remedy=remedy)
     kinds = [_kind(table, len(tables) > 1, options) for table in tables]
     edges = [table for table, kind in zip(tables, kinds, strict=True) if kind != "nodes"]
     if not edges:
@@ -159,8 +166,10 @@ def check_kinds(
                 what = f"--{flag} names a column of a table of entities, and there is none"
                 raise SatkgcError(what, where=tables[0].shown, remedy="give that with --entities")
     if len(options.relation_name) not in (0, 1, len(edges)):
-        remedy = "give one for all tables, or one for each in order"
-        raise SatkgcError(f"{len(options.relation_name)} relation names for {len(edges)} tables", remedy=remedy)
+        them = f"{counted(len(edges), 'table')} of triples, {', '.join(Path(table.shown).name for table in edges[:8])}"
+        remedy = "give one for all, or one for each in order; columns tell which they are: --head and --tail of "
+        remedy += "triples, --id, --label and --description of entities"
+        raise SatkgcError(f"{len(options.relation_name)} relation names for {them}", remedy=remedy)
     return kinds
 
 
@@ -180,7 +189,9 @@ def _read_listed(file: SourceFile, name: str, options: ReadOptions) -> Knowledge
     if file.path.stat().st_size < LARGE:  # the other way counts what its texts take before it writes them out
         return None
     table = ParquetTable(file)
-    places = locate(table.names, triple_choices(options), ("head", "relation", "tail"), file.shown, header=True)
+    places = locate(
+        table.names, triple_choices(options, table.names), ("head", "relation", "tail"), file.shown, header=True
+    )
     columns = {role: table.names[place] for role, place in places.items()}
     entity_listing = read_listing(open_table(_beside(options.entities[0])), options)
     if entity_listing.labels is not None:
@@ -205,11 +216,24 @@ def _beside(path: Path) -> SourceFile:
     return SourceFile.of(path)
 
 
-def triple_choices(options: ReadOptions) -> dict[str, str | None]:
-    choices = {"head": options.head, "relation": options.relation, "tail": options.tail}
-    if options.relation_name:
-        del choices["relation"]
+def triple_choices(options: ReadOptions, names: Sequence[str]) -> dict[str, str | None]:
+    """The columns chosen for a table of triples, no column for two roles."""
+    choices: dict[str, str | None] = {}
+    for role in ("head", "tail") if options.relation_name else ("head", "relation", "tail"):
+        choices[role] = _choice(getattr(options, role), names, choices.values())
     return choices | {"split": options.split_column}
+
+
+def listing_choices(options: ReadOptions, names: Sequence[str]) -> dict[str, str | None]:
+    """The columns chosen for a table of entities."""
+    roles = {"id": options.id, "name": options.label, "description": options.description}
+    return {role: _choice(columns, names) for role, columns in roles.items()} | {"labels": None}
+
+
+def _choice(columns: Sequence[str], names: Sequence[str], taken: Collection[str | None] = ()) -> str | None:
+    """Of the columns named for a role the first that a table has; one alone it must have, so `locate` refuses it."""
+    there = [column for column in columns if column in names and column not in taken]
+    return there[0] if there else columns[0] if len(columns) == 1 else None
 
 
 def _kind(table: Table, several: bool, options: ReadOptions) -> str:
@@ -218,22 +242,20 @@ def _kind(table: Table, several: bool, options: ReadOptions) -> str:
         return "cells"
     if {"_id", "_labels", "_start"} <= set(table.names):
         return "edges" if options.entities else "both"
-    if several and not names_columns(table.names, triple_choices(options)):
-        return "nodes" if names_columns(table.names, listing_choices(options)) else "edges"
-    return "edges"
-
-
-def listing_choices(options: ReadOptions) -> dict[str, str | None]:
-    for role, columns in (("label", options.label), ("description", options.description)):
-        if len(columns) > 1:
-            raise SatkgcError(f"a table has one column for the {role}", remedy=f"give --{role} once")
-    label, description = (columns[0] if columns else None for columns in (options.label, options.description))
-    return {"id": options.id, "name": label, "description": description, "labels": None}
+    if not several:
+        return "edges"
+    choices = triple_choices(options, table.names)
+    if options.head and options.tail:
+        edges = all(choices[end] in table.names or str(choices[end]).isdigit() for end in ("head", "tail"))
+    else:
+        edges = names_columns(table.names, choices)
+    listing = not edges and names_columns(table.names, listing_choices(options, table.names))
+    return "nodes" if listing else "edges"
 
 
 def read_listing(table: Table, options: ReadOptions, second: bool = False) -> Listing:
     """A table of entities, or as the second one that of relations."""
-    choices = listing_choices(options)
+    choices = listing_choices(options, table.names)
     if second:  # the names were chosen for the entities; the relations' table uses those that it has, too
         choices = {role: name if name in table.names else None for role, name in choices.items()}
     header = listing_header(table, choices)
@@ -267,13 +289,13 @@ def _named(table: Table) -> list[Listing]:
 
 def _read_triples(table: Table, every: Sequence[str], options: ReadOptions, several: bool) -> dict[str, Triples]:
     """The triples of a table by split; `every` has the relation of all rows, if it is no column's."""
-    choices = triple_choices(options)
+    choices = triple_choices(options, table.names)
     required = ("head", "tail") if every else ("head", "relation", "tail")
     header = has_header(table, choices, required)
     columns, where = _columns(table, choices, required, header)
     if every:
         columns["relation"] = pa.chunked_array([pa.repeat(pa.scalar(every[0]), len(columns["head"]))])
-    elif not header and options.relation is None:
+    elif not header and not options.relation:
         distinct = (len(pc.unique(columns[role])) for role in ("relation", "tail"))
         check_relations(table, len(columns["head"]), *distinct)
     return _divide(columns, where, file_split(table, several))

@@ -60,7 +60,7 @@ function statements(detail) {
     more.textContent = `More: ${seen.length.toLocaleString("en")} of ${detail.total.toLocaleString("en")} are shown`;
   };
   show();
-  return el("section", {}, detail.total > 0 && el("h2", {}, `${detail.total.toLocaleString("en")} statements`), list, more);
+  return el("section", {}, detail.total > 0 && el("h2", {}, `${detail.total.toLocaleString("en")} ${detail.total === 1 ? "statement" : "statements"}`), list, more);
 }
 
 const key = ({ relation, direction }) => JSON.stringify([relation, direction]);
