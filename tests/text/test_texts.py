@@ -257,3 +257,29 @@ def test_indices_are_looked_at_before_compiled_code_trusts_them(given, told):
     with pytest.raises(SatkgcError, match="there is no 99 among 10 directed relations"):
         texts.new_entities([("zeppelin", "a rigid airship")], directed=[99])
     assert len(texts.queries([], [])) == 0
+
+
+@pytest.mark.parametrize("per_relation", [0, 2])
+@pytest.mark.parametrize("queries", [True, False])
+def test_an_outline_has_the_texts_of_the_rows_before_they_are_laid_out(per_relation, queries):
+    kg, rng = worded_graph(), np.random.default_rng(3)
+    config = TextConfig(max_tokens=40, neighbours=3, neighbours_per_relation=per_relation, neighbour_dropout=0.3)
+    texts = Texts(kg, tokenizer_named(NAMES[0]), config)
+    triples = kg.train[rng.integers(0, len(kg.train), 300)]
+    triples = np.concatenate([triples, triples[:, [2, 1, 0]]])  # some exclude a neighbour, some nobody
+    entities, relations, others = triples.T
+    choices = {"exclude": others, "drop_neighbours": rng.random(len(triples)) < 0.3}
+    if per_relation:
+        choices["exclude_relation"] = relations
+    directed = relations if queries else None
+    expected = texts.queries(entities, relations, **choices) if queries else texts.entities(entities, **choices)
+    outline = texts.outline(entities, directed, **choices)
+    laid = outline.lay_out(np.arange(len(outline.lengths)))
+    assert laid.lengths.tolist() == outline.lengths.tolist()
+    whole = laid.select(outline.text_of)
+    assert whole.ids.tolist() == expected.ids.tolist()
+    assert whole.ptr.tolist() == expected.ptr.tolist()
+    distinct = len(expected.unique()[0])  # two rows may say the same of different names, cut off or alike
+    assert distinct <= len(outline.lengths) <= distinct + 4 < 0.9 * len(entities)
+    few = outline.lay_out(np.array([5, 2]))
+    assert few.ids.tolist() == laid.select([5, 2]).ids.tolist()
