@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -140,7 +140,11 @@ class GradientSum:
     def last_backward(self, parameters: Iterable[nn.Parameter]) -> Iterator[None]:
         """Around the backward pass that makes these gradients whole: each is final as soon as it is there."""
         own = {parameter for bucket in self._buckets for parameter in bucket}
-        hooks = [p.register_post_accumulate_grad_hook(self._arrived) for p in parameters if p in own]
+        hooks: list[Any] = [
+            p.register_post_accumulate_grad_hook(self._arrived)  # type: ignore[no-untyped-call]
+            for p in parameters
+            if p in own
+        ]
         try:
             yield
         finally:

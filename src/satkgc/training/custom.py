@@ -10,7 +10,7 @@ from torch import nn
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.models import MODELS, LossConfig, Model, TextModel, TextReader, load_tokenizer
+from satkgc.models import MODELS, EncoderModelConfig, LossConfig, Model, TextModel, TextReader, load_tokenizer
 from satkgc.processes import Processes
 from satkgc.sampling import Needs, Sampler, SamplingConfig, SamplingVectors, make_sampler
 from satkgc.text import Texts
@@ -52,9 +52,10 @@ class Custom:
     def make_model(self, kg: KnowledgeGraph, config: Config, processes: Processes) -> Model:
         """A fresh model of the kind that the recipe names; several processes share the tokenising of its texts."""
         kind, texts = MODELS[config.model.kind], dict[str, Any]()
-        if issubclass(kind, TextReader) and processes.world > 1:
-            tokenizer = load_tokenizer(config.model.encoder.backbone, config.model.encoder)
-            texts["texts"] = Texts(kg, tokenizer, config.model.text, processes=processes)
+        settings = config.model
+        if processes.world > 1 and issubclass(kind, TextReader) and isinstance(settings, EncoderModelConfig):
+            tokenizer = load_tokenizer(settings.encoder.backbone, settings.encoder)
+            texts["texts"] = Texts(kg, tokenizer, settings.text, processes=processes)
         if self.loss is None:
             return kind(kg, config.model, **texts)
         if not issubclass(kind, TextModel):

@@ -123,7 +123,7 @@ def test_what_was_read_of_a_parquet_file_does_not_stay_in_memory(
 ) -> None:
     monkeypatch.setattr(parquet, "ROWS", 1 << 12)
     words = pa.array([f"{number:032x}" for number in np.random.default_rng(0).integers(0, 2**60, 1 << 18)])
-    pq.write_table(pa.table({"head": words, "relation": words, "tail": words}), tmp_path / "t.parquet", 1 << 14)
+    pq.write_table(pa.table({"head": words, "relation": words, "tail": words}), tmp_path / "t.parquet", 1 << 12)
     table = parquet.ParquetTable(SourceFile.of(tmp_path / "t.parquet"))
     before, most = pa.total_allocated_bytes(), 0
     for _ in table.batches([0, 1, 2]):
