@@ -124,6 +124,7 @@ def gradients_of(model):
 # What several processes must compute as one does: a step of each kind without dropout, and one of the text model with
 # it, which is drawn by chunk and so the same however many processes share the chunks.
 STEPS = [*KINDS, CHUNKED := "text, in chunks"]
+BY_FOUR = ["text", "toy", CHUNKED]  # one with vectors, one with scores: what four share is no other code
 CUT_ALIKE = 5  # a step whose texts are cut into as many chunks for one process as for two and four
 
 
@@ -165,9 +166,9 @@ def one_process(rank, worlds, folder, backbone):
     for world in (size for size in worlds if rank < size):
         torch.distributed.init_process_group("gloo", f"file://{folder}/store-{world}", rank=rank, world_size=world)
         processes = Processes(rank, world)
-        for name in STEPS:
+        for name in STEPS if world == 2 else BY_FOUR:
             save_file(step_of(name, backbone, processes), f"{folder}/{world}-{name}-{rank}.safetensors")
-        for name in KINDS:
+        for name in KINDS if world == 2 else BY_FOUR[:-1]:
             save_file(ranks_of(name, backbone, processes), f"{folder}/{world}-{name}-{rank}-ranks.safetensors")
         save_file(tokens_of(backbone, processes), f"{folder}/{world}-tokens-{rank}.safetensors")
         assert processes.any(rank == 1)
