@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.text import TextConfig, Texts
+from satkgc.text import TextConfig, Texts, Tokens
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tokenizers_at_hand import NAMES, tokenizer_named
@@ -283,3 +284,22 @@ def test_an_outline_has_the_texts_of_the_rows_before_they_are_laid_out(per_relat
     assert distinct <= len(outline.lengths) <= distinct + 4 < 0.9 * len(entities)
     few = outline.lay_out(np.array([5, 2]))
     assert few.ids.tolist() == laid.select([5, 2]).ids.tolist()
+
+
+def test_kept_tokens_are_mapped_and_equal_those_that_were_made(tmp_path):
+    kg, tokenizer = worded_graph(), tokenizer_named(NAMES[0])
+    for config in (TextConfig(max_tokens=40), TextConfig(max_tokens=40, neighbours=0)):
+        fresh = Texts(kg, tokenizer, config)
+        fresh.tokens.save(tmp_path / "tokens.safetensors")
+        tokens = Tokens.open(tmp_path / "tokens.safetensors")
+        owner = tokens.texts.ids
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        assert isinstance(owner, mmap.mmap)
+        kept = Texts(kg, tokenizer, config, tokens)
+        entities = np.arange(NUM_ENTITIES)
+        assert kept.entities(entities).ids.tolist() == fresh.entities(entities).ids.tolist()
+    content = (tmp_path / "tokens.safetensors").read_bytes()
+    (tmp_path / "tokens.safetensors").write_bytes(content[:-100])
+    with pytest.raises(ValueError, match=r"tokens\.safetensors"):
+        Tokens.open(tmp_path / "tokens.safetensors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from satkgc.arrays import Bool, Int32, Int64
 from satkgc.errors import SatkgcError
@@ -24,6 +25,7 @@ from satkgc.text.wording import Near, entity_text, full_text, relation_label, re
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
+_DTYPES: dict[str, Any] = {"I32": np.int32, "I64": np.int64, "BOOL": np.bool_}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +44,9 @@ class Tokens:
 
     @classmethod
     def open(cls, file: Path) -> Tokens:
-        """What `save` wrote."""
+        """What `save` wrote, by memory map: texts that are not read take no memory."""
         try:
-            read = load_file(file)
+            read = _map_arrays(file)
             texts, names = (Ragged(read[f"{kind}_ids"], read[f"{kind}_ptr"]) for kind in ("text", "name"))
             return cls(texts, names, read["lists"])
         except (SafetensorError, KeyError) as error:
@@ -264,6 +266,22 @@ class Texts:
                 f"{self.config.max_tokens}",
                 remedy="raise model.text.max_tokens or shorten the relation's name; relations are never cut",
             )
+
+
+def _map_arrays(file: Path) -> dict[str, Any]:
+    """The arrays of a safetensors file; what would be written to them stays here."""
+    with safe_open(file, "numpy") as whole:  # refuses a damaged one
+        names = list(whole.keys())
+    with file.open("rb") as stream:
+        start = 8 + int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(start - 8))
+    arrays = {}
+    for name in names:
+        kind, (first, last) = _DTYPES[header[name]["dtype"]], header[name]["data_offsets"]
+        shape = tuple(header[name]["shape"])
+        empty = first == last  # which cannot be mapped
+        arrays[name] = np.empty(shape, kind) if empty else np.memmap(file, kind, "c", start + first, shape)
+    return {name: array.view(np.ndarray) for name, array in arrays.items()}
 
 
 def _concatenate(parts: Sequence[Ragged]) -> Ragged:
