@@ -63,11 +63,11 @@ def convert(source: Path, form: str) -> Path:
     return target
 
 
-def imported(source: Path, out: Path, memory: float, listing: Path | None) -> dict[str, Any]:
+def imported(source: Path, out: Path, memory: float, listing: Path | None, limit: float | None) -> dict[str, Any]:
     """Import into an empty folder."""
     out.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "satkgc", "kg", "import", str(source), str(out), "--memory", str(memory)]
-    _, figures = measured([*command, *(["--entities", str(listing)] if listing else [])])
+    _, figures = measured([*command, *(["--entities", str(listing)] if listing else [])], limit)
     size = sum(path.stat().st_size for path in out.iterdir())
     return {
         "source_gib": (source.stat().st_size + (listing.stat().st_size if listing else 0)) / 2**30,
@@ -84,12 +84,16 @@ def main() -> None:
     parser.add_argument("--relations", type=int, default=1000)
     parser.add_argument("--triples", type=int, default=100_000_000)
     parser.add_argument("--memory", type=float, default=4.0, help="what import is given, in GiB")
+    parser.add_argument("--limit", type=float, help="GiB of memory of its own that the system allows each process")
     parser.add_argument("--forms", nargs="+", default=["parquet"], choices=["parquet", "csv", "nt"])
     parser.add_argument("--texts", action="store_true", help="import Parquet with texts of its entities")
     parser.add_argument("--data", type=Path, help="keep the synthetic graph here")
+    parser.add_argument("--keep", action="store_true", help="keep the imported graph there too")
     parser.add_argument("--json", action="store_true", help="print JSON alone")
     given = parser.parse_args()
-    result: dict[str, Any] = {key: getattr(given, key) for key in ("entities", "relations", "triples", "texts")}
+    result: dict[str, Any] = {
+        key: getattr(given, key) for key in ("entities", "relations", "triples", "texts", "limit")
+    }
     result |= {"cores": os.cpu_count(), "load_before": os.getloadavg()[1], "import": {}}
     with tempfile.TemporaryDirectory() as scratch:
         data = given.data or Path(scratch)
@@ -100,15 +104,18 @@ def main() -> None:
             shutil.rmtree(out.parent, ignore_errors=True)
             source = data / "triples.parquet" if form == "parquet" else convert(data / "triples.parquet", form)
             listing = data / "entities.parquet" if form == "parquet" and given.texts else None
-            result["import"][form] = imported(source, out, given.memory, listing)
+            result["import"][form] = imported(source, out, given.memory, listing, given.limit)
             print(json.dumps(result["import"]), file=sys.stderr, flush=True)
             if form != "parquet":
                 source.unlink()
-        _, result["inspect"] = measured([sys.executable, "-m", "satkgc", "kg", "inspect", str(out), "--json"])
+        _, result["inspect"] = measured(
+            [sys.executable, "-m", "satkgc", "kg", "inspect", str(out), "--json"], given.limit
+        )
         print(json.dumps(result["inspect"]), file=sys.stderr, flush=True)
-        batches, figures = measured([sys.executable, "-c", BATCHES, str(out)])
+        batches, figures = measured([sys.executable, "-c", BATCHES, str(out)], given.limit)
         result["batches"] = json.loads(batches) | {"process": figures}
-        shutil.rmtree(out.parent)
+        if not given.keep:
+            shutil.rmtree(out.parent)
     result["load_after"] = os.getloadavg()[1]
     result["commit"] = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
     if given.json:

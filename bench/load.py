@@ -14,11 +14,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import synthetic
@@ -37,17 +40,32 @@ print(json.dumps({"python_import_s": imported - started, "open_s": opened - impo
 """
 
 
-def measured(command: list[str]) -> tuple[str, dict[str, float]]:
-    """What a command prints; its seconds, those of both cores together, and the peak of its memory in GiB."""
+def measured(command: list[str], limit: float | None = None) -> tuple[str, dict[str, float]]:
+    """What a command prints; its seconds, those of both cores together, and the peaks of its memory in GiB: with all
+    pages that it had mapped, and its own alone, which the system refuses it beyond `limit`."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if limit is not None:
+        resource.prlimit(process.pid, resource.RLIMIT_DATA, (int(limit * 2**30),) * 2)
     assert process.stdout is not None
+    ended, own = threading.Event(), [0]  # KiB
+
+    def watch() -> None:
+        while not ended.wait(0.2):
+            with suppress(OSError):
+                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+                own.extend(int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
+    ended.set()
+    watcher.join()
     if status:
         raise SystemExit(f"{command[:4]} failed")
-    seconds = time.perf_counter() - started
-    return output, {"s": seconds, "cpu_s": usage.ru_utime + usage.ru_stime, "peak_gib": usage.ru_maxrss / 2**20}
+    figures = {"s": time.perf_counter() - started, "cpu_s": usage.ru_utime + usage.ru_stime}
+    return output, figures | {"peak_gib": usage.ru_maxrss / 2**20, "peak_own_gib": max(own) / 2**20}
 
 
 def large(folder: Path, entities: int, relations: int, triples: int) -> dict[str, object]:

@@ -66,8 +66,10 @@ def ids(prefix: str, numbers: np.ndarray) -> pa.Array:
     return pc.binary_join_element_wise(prefix, digits, "")
 
 
-def write(out: Path, entities: int, relations: int, count: int, seed: int = 0) -> None:
-    """Write both Parquet files, in batches."""
+def write(
+    out: Path, entities: int, relations: int, count: int, seed: int = 0, description: tuple[int, int] = (8, 32)
+) -> None:
+    """Write both Parquet files, in batches; descriptions have so many words, at least and at most."""
     out.mkdir(parents=True, exist_ok=True)
     rng, vocabulary = np.random.default_rng(seed + 1), words(seed)
     text = pa.schema([("id", pa.string()), ("name", pa.string()), ("description", pa.string())])
@@ -75,7 +77,7 @@ def write(out: Path, entities: int, relations: int, count: int, seed: int = 0) -
         for start in range(0, entities, ROWS):
             numbers = np.arange(start, min(start + ROWS, entities))
             columns = [ids("Q", numbers), texts(vocabulary, len(numbers), 1, 4, rng)]
-            columns.append(texts(vocabulary, len(numbers), 8, 32, rng))
+            columns.append(texts(vocabulary, len(numbers), *description, rng))
             writer.write_batch(pa.record_batch(columns, schema=text))
     edges = pa.schema([("head", pa.string()), ("relation", pa.string()), ("tail", pa.string())])
     with pq.ParquetWriter(out / "triples.parquet", edges, compression="snappy") as writer:

@@ -13,10 +13,20 @@ from torch import nn
 from torch.nn import functional
 
 from satkgc.evaluation import evaluate
-from satkgc.models import INTERACTIONS, MODELS, EmbeddingConfig, EmbeddingModel, Model, StepContext
+from satkgc.models import (
+    INTERACTIONS,
+    MODELS,
+    EmbeddingConfig,
+    EmbeddingModel,
+    EncoderConfig,
+    Model,
+    StepContext,
+    load_tokenizer,
+)
 from satkgc.processes import Processes
 from satkgc.sampling import Needs, SamplingConfig, make_sampler
 from satkgc.settings import Settings
+from satkgc.text import TextConfig, Texts
 from tasks import small_graph
 
 # The smallest settings of each kind; a backbone is there for those that want one.
@@ -114,18 +124,21 @@ def gradients_of(model):
 # What several processes must compute as one does: a step of each kind without dropout, and one of the text model with
 # it, which is drawn by chunk and so the same however many processes share the chunks.
 STEPS = [*KINDS, CHUNKED := "text, in chunks"]
+BY_FOUR = ["text", "toy", CHUNKED]  # one with vectors, one with scores: what four share is no other code
+CUT_ALIKE = 5  # a step whose texts are cut into as many chunks for one process as for two and four
 
 
 def step_of(name, backbone, processes):
     """The loss and the gradients of a step."""
     model = make("text" if name == CHUNKED else name, backbone).eval()
     if name == CHUNKED:
-        encoder = model.config.encoder.replace(chunk_tokens=128)
+        encoder = model.config.encoder.replace(chunk_tokens=84)
         model.train().config = model.config.replace(encoder=encoder)
         model.towers.config = encoder
     context = StepContext(processes=processes)
     model.prepare_training(context)
-    metrics = model.backward(model.collate(draw(model)), context)
+    batch = draw(model, CUT_ALIKE if name == CHUNKED else 0)
+    metrics = model.backward(model.collate(batch), context)
     return {"loss": metrics["loss"], **gradients_of(model)}
 
 
@@ -139,15 +152,25 @@ def ranks_of(name, backbone, processes):
     }
 
 
-def one_process(rank, world, address, backbone, folder):
+def tokens_of(backbone, processes):
+    """What is tokenised of the graph, each process a share of it."""
+    texts = Texts(KG, load_tokenizer(str(backbone), EncoderConfig()), TextConfig(max_tokens=30), processes=processes)
+    tokens = texts.tokens
+    arrays = (*tokens.texts, *tokens.names, tokens.lists)
+    return {str(place): torch.from_numpy(array.copy()) for place, array in enumerate(arrays)}
+
+
+def one_process(rank, worlds, folder, backbone):
     """What each of several processes does: the same batches, shared steps, its own view of the results."""
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", f"file://{address}", rank=rank, world_size=world)
-    processes = Processes(rank, world)
-    for name in STEPS:
-        save_file(step_of(name, backbone, processes), f"{folder}/{name}-{rank}.safetensors")
-    for name in KINDS:
-        save_file(ranks_of(name, backbone, processes), f"{folder}/{name}-{rank}-ranks.safetensors")
-    assert processes.any(rank == 1)
-    assert not processes.any(False)
-    torch.distributed.destroy_process_group()
+    for world in (size for size in worlds if rank < size):
+        torch.distributed.init_process_group("gloo", f"file://{folder}/store-{world}", rank=rank, world_size=world)
+        processes = Processes(rank, world)
+        for name in STEPS if world == 2 else BY_FOUR:
+            save_file(step_of(name, backbone, processes), f"{folder}/{world}-{name}-{rank}.safetensors")
+        for name in KINDS if world == 2 else BY_FOUR[:-1]:
+            save_file(ranks_of(name, backbone, processes), f"{folder}/{world}-{name}-{rank}-ranks.safetensors")
+        save_file(tokens_of(backbone, processes), f"{folder}/{world}-tokens-{rank}.safetensors")
+        assert processes.any(rank == 1)
+        assert not processes.any(False)
+        torch.distributed.destroy_process_group()

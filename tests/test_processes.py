@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from satkgc.errors import SatkgcError
-from satkgc.processes import Processes
+from satkgc.processes import GradientSum, Processes
 
 
 def test_alone_everything_is_ones_own():
@@ -18,7 +18,7 @@ def test_alone_everything_is_ones_own():
     assert not processes.any(False)
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.grad = torch.full((2,), 3.0)
-    processes.sum_gradients([parameter], share=0.5)
+    GradientSum(processes, [parameter], share=0.5).finish()
     assert parameter.grad.tolist() == [3.0, 3.0]
 
 

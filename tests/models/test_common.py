@@ -9,7 +9,21 @@ import torch.multiprocessing as mp
 from safetensors.torch import load_file
 
 import satkgc
-from model_kinds import KG, KINDS, SMALL, STEPS, TRAINED, draw, gradients_of, make, one_process, ranks_of, step_of
+from model_kinds import (
+    BY_FOUR,
+    KG,
+    KINDS,
+    SMALL,
+    STEPS,
+    TRAINED,
+    draw,
+    gradients_of,
+    make,
+    one_process,
+    ranks_of,
+    step_of,
+    tokens_of,
+)
 from satkgc.completion import NewEntity
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
@@ -191,21 +205,30 @@ def test_a_new_text_is_scored_by_what_reads_texts(kind, tiny_backbone):
     assert torch.allclose(scores[1], known[0], atol=1e-5)
 
 
-WORLD = 2  # four take as long again to begin; what they compute does not depend on it
+WORLDS = (4, 2)  # the processes are started once: of the four, two go on
 
 
 def test_several_processes_compute_what_one_computes(tiny_backbone, tmp_path):
-    mp.spawn(one_process, (WORLD, str(tmp_path / "store"), tiny_backbone, tmp_path), nprocs=WORLD)
+    mp.spawn(one_process, (WORLDS, tmp_path, tiny_backbone), nprocs=max(WORLDS))
     for name in STEPS:
         expected = step_of(name, tiny_backbone, Processes())
-        for rank in range(WORLD):
-            assert_same(load_file(tmp_path / f"{name}-{rank}.safetensors"), expected)
+        files = sorted(tmp_path.glob(f"[24]-{name}-[0123].safetensors"))
+        assert len(files) == (6 if name in BY_FOUR else 2)
+        for file in files:
+            assert_same(load_file(file), expected)
     for name in KINDS:
         alone = ranks_of(name, tiny_backbone, None)
-        for rank in range(WORLD):
-            shared = load_file(tmp_path / f"{name}-{rank}-ranks.safetensors")
+        files = sorted(tmp_path.glob(f"[24]-{name}-[0123]-ranks.safetensors"))
+        assert len(files) == (6 if name in BY_FOUR else 2)
+        for file in files:
+            shared = load_file(file)
             assert shared.keys() == alone.keys()
-            assert all(torch.equal(shared[part], alone[part]) for part in alone), name
+            assert all(torch.equal(shared[part], alone[part]) for part in alone), file
+    tokens = tokens_of(tiny_backbone, None)
+    assert len(tokens["0"]) > 100
+    for file in (f"{world}-tokens-{rank}.safetensors" for world in WORLDS for rank in range(world)):
+        shared = load_file(tmp_path / file)
+        assert all(torch.equal(shared[part], tokens[part]) for part in tokens), file
 
 
 def test_a_resumed_run_equals_one_that_was_not_stopped(registered, tiny_backbone, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
-from satkgc.text import TextConfig, Texts
+from satkgc.text import TextConfig, Texts, Tokens
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tokenizers_at_hand import NAMES, tokenizer_named
@@ -257,3 +258,48 @@ def test_indices_are_looked_at_before_compiled_code_trusts_them(given, told):
     with pytest.raises(SatkgcError, match="there is no 99 among 10 directed relations"):
         texts.new_entities([("zeppelin", "a rigid airship")], directed=[99])
     assert len(texts.queries([], [])) == 0
+
+
+@pytest.mark.parametrize("per_relation", [0, 2])
+@pytest.mark.parametrize("queries", [True, False])
+def test_an_outline_has_the_texts_of_the_rows_before_they_are_laid_out(per_relation, queries):
+    kg, rng = worded_graph(), np.random.default_rng(3)
+    config = TextConfig(max_tokens=40, neighbours=3, neighbours_per_relation=per_relation, neighbour_dropout=0.3)
+    texts = Texts(kg, tokenizer_named(NAMES[0]), config)
+    triples = kg.train[rng.integers(0, len(kg.train), 300)]
+    triples = np.concatenate([triples, triples[:, [2, 1, 0]]])  # some exclude a neighbour, some nobody
+    entities, relations, others = triples.T
+    choices = {"exclude": others, "drop_neighbours": rng.random(len(triples)) < 0.3}
+    if per_relation:
+        choices["exclude_relation"] = relations
+    directed = relations if queries else None
+    expected = texts.queries(entities, relations, **choices) if queries else texts.entities(entities, **choices)
+    outline = texts.outline(entities, directed, **choices)
+    laid = outline.lay_out(np.arange(len(outline.lengths)))
+    assert laid.lengths.tolist() == outline.lengths.tolist()
+    whole = laid.select(outline.text_of)
+    assert whole.ids.tolist() == expected.ids.tolist()
+    assert whole.ptr.tolist() == expected.ptr.tolist()
+    distinct = len(expected.unique()[0])  # two rows may say the same of different names, cut off or alike
+    assert distinct <= len(outline.lengths) <= distinct + 4 < 0.9 * len(entities)
+    few = outline.lay_out(np.array([5, 2]))
+    assert few.ids.tolist() == laid.select([5, 2]).ids.tolist()
+
+
+def test_kept_tokens_are_mapped_and_equal_those_that_were_made(tmp_path):
+    kg, tokenizer = worded_graph(), tokenizer_named(NAMES[0])
+    for config in (TextConfig(max_tokens=40), TextConfig(max_tokens=40, neighbours=0)):
+        fresh = Texts(kg, tokenizer, config)
+        fresh.tokens.save(tmp_path / "tokens.safetensors")
+        tokens = Tokens.open(tmp_path / "tokens.safetensors")
+        owner = tokens.texts.ids
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        assert isinstance(owner, mmap.mmap)
+        kept = Texts(kg, tokenizer, config, tokens)
+        entities = np.arange(NUM_ENTITIES)
+        assert kept.entities(entities).ids.tolist() == fresh.entities(entities).ids.tolist()
+    content = (tmp_path / "tokens.safetensors").read_bytes()
+    (tmp_path / "tokens.safetensors").write_bytes(content[:-100])
+    with pytest.raises(ValueError, match=r"tokens\.safetensors"):
+        Tokens.open(tmp_path / "tokens.safetensors")

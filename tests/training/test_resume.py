@@ -56,6 +56,14 @@ def job(tiny_backbone, tmp_path_factory):
     }
 
 
+def wait_for(out, step):
+    """Until the checkpoint of a step is there."""
+    deadline = time.monotonic() + 100
+    while not (out / "checkpoints" / f"step-{step:08d}").exists():
+        assert time.monotonic() < deadline, "no such checkpoint"
+        time.sleep(0.002)
+
+
 class Child:
     """One training process."""
 
@@ -66,11 +74,7 @@ class Child:
         self.pid = int(worker.stdout.readline())
 
     def wait_for(self, step):
-        """Until the checkpoint of a step is there."""
-        deadline = time.monotonic() + 100
-        while not (self.out / "checkpoints" / f"step-{step:08d}").exists():
-            assert time.monotonic() < deadline, "no such checkpoint"
-            time.sleep(0.002)
+        wait_for(self.out, step)
 
     def signal(self, number):
         os.kill(self.pid, number)
@@ -167,19 +171,34 @@ def test_after_stops_of_every_kind(worker, job, whole, tmp_path):
     assert_same_run(out, whole)
 
 
-def test_two_processes_train_as_one_and_one_goes_on_for_two(worker, job, tmp_path):
-    exact = job["overrides"] | {"model.encoder.dropout": 0.0, "training.steps": 8, "model.encoder.chunk_tokens": 128}
+EXACT = {"model.encoder.dropout": 0.0, "training.steps": 8, "model.encoder.chunk_tokens": 128}
+
+
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    logs, two = [], {"world": 2, "port": port}
+        return free.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def one(worker, job, tmp_path_factory):
+    """A run by one process that others do in several."""
+    out = tmp_path_factory.mktemp("runs") / "one"
+    assert Child(worker, job | {"overrides": job["overrides"] | EXACT}, out).end() == 0, Path(job["output"]).read_text()
+    return out
+
+
+def test_two_processes_train_as_one_and_one_goes_on_for_two(worker, job, one, tmp_path):
+    exact = job["overrides"] | EXACT
+    logs, two = [], {"world": 2, "port": free_port()}
     stop = {"overrides": exact | {"training.max_minutes": 1e-9}}
     assert Child(worker, job | stop | two, tmp_path / "two, then one").end() == 3, Path(job["output"]).read_text()
-    for name, several in (("one", {}), ("two", two), ("two, then one", {})):
+    for name, several in (("two", two), ("two, then one", {})):
         go_on = {"overrides": exact | {"training.max_minutes": None}}
         child = Child(worker, job | go_on | several, tmp_path / name)
         assert child.end() == 0, Path(job["output"]).read_text()
         logs.append(read_log(tmp_path / name / "log.jsonl"))
+    logs.insert(0, read_log(one / "log.jsonl"))
     assert [len([record for record in log if "loss" in record]) for log in logs] == [8, 8, 8]
     for alone, *others in zip(*logs, strict=True):
         for other in others:
@@ -190,6 +209,50 @@ def test_two_processes_train_as_one_and_one_goes_on_for_two(worker, job, tmp_pat
                 assert other[key] == pytest.approx(alone[key], rel=1e-3)
             assert other["metrics"] == pytest.approx(alone["metrics"], rel=1e-3)
             assert set(other["metrics"]) >= {"temperature", "beta"}
-    valid = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("one", "two")]
-    assert [one["ranks"] for one in valid] == [1, 2]
+    valid = [json.loads((run / "metrics.json").read_text()) for run in (one, tmp_path / "two")]
+    assert [metrics["ranks"] for metrics in valid] == [1, 2]
     assert valid[1]["valid"]["both"]["mrr"] == pytest.approx(valid[0]["valid"]["both"]["mrr"], rel=1e-2)
+
+
+def started_by(torchrun):
+    """The training process that a torchrun has started."""
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:
+        for pid in Path(f"/proc/{torchrun.pid}/task/{torchrun.pid}/children").read_text().split():
+            if b"satkgc" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return int(pid)
+        time.sleep(0.02)
+    raise AssertionError("it started nothing")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_a_machine_that_dies_ends_the_run_and_four_processes_go_on_where_it_was(worker, job, one, tmp_path):
+    """Two machines of one process each, both here; then the same run by four processes of one machine."""
+    out, port = tmp_path / "machines", free_port()
+    overrides = job["overrides"] | EXACT
+    recipe = ["--recipe", job["recipe"], "--out", str(out), "--resume"]
+    for name, value in overrides.items():
+        recipe += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+    address = ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+    machines = []
+    for number in (0, 1):
+        torchrun = ["torch.distributed.run", "--nnodes", "2", "--node-rank", str(number), *address]
+        with (tmp_path / f"{number}.txt").open("w") as said:
+            command = [sys.executable, "-m", *torchrun, "-m", "satkgc", "train", job["kg"], *recipe]
+            machines.append(subprocess.Popen(command, stdout=said, stderr=said))
+    wait_for(out, 3)
+    os.kill(started_by(machines[1]), signal.SIGKILL)
+    assert [machine.wait(100) for machine in machines] == [1, 1]
+    assert "Signal 9" in (tmp_path / "1.txt").read_text()
+    said = (tmp_path / "0.txt").read_text()
+    assert "error: another process of this run has ended, so this one ends too (" in said
+    assert "the same command goes on, train with --resume" in said
+
+    four = {"world": 4, "port": port, "overrides": overrides}
+    assert Child(worker, job | four, out).end() == 0, Path(job["output"]).read_text()
+    logs = [[record for record in read_log(run / "log.jsonl") if "loss" in record] for run in (one, out)]
+    assert [record["step"] for record in logs[0]] == [record["step"] for record in logs[1]]
+    for alone, other in zip(*logs, strict=True):
+        for key in ("loss", "gradient_norm"):
+            assert other[key] == pytest.approx(alone[key], rel=1e-3)
+    assert json.loads((out / "metrics.json").read_text())["ranks"] == 4

@@ -95,7 +95,7 @@ def _ranks(order: Int32) -> Int32:
 def _transductive(graph: KnowledgeGraph, quotas: tuple[int, int], rng: np.random.Generator) -> np.ndarray:  # (T,) side
     ranks = _ranks(graph.entities.id_order)
     order, low, high, starts = _by_pair(graph.train, ranks)
-    pairs = rng.permutation(len(starts) - 1)
+    pairs = rng.permutation(np.arange(len(starts) - 1, dtype=np.int32))
     side = np.zeros(len(order), np.uint8)
     side[order] = _hold_out_pairs(
         low, high, graph.train[order, 1], starts, pairs, len(ranks), graph.num_relations, *quotas
@@ -118,14 +118,22 @@ def _by_pair(triples, ranks):  # type: ignore[no-untyped-def]
         packed[at[low]] = (np.int64(max(head, tail)) << 32) | i
         at[low] += 1
     sort_buckets(packed, ptr)
-    lower = np.empty(len(triples), np.int32)
-    first = np.empty(len(triples), np.bool_)
+    # Loops, and 32 bits: an array operation would hold several arrays more, and 10⁸ triples are 0.4 GB in each.
+    lower, higher = np.empty(len(triples), np.int32), np.empty(len(triples), np.int32)
+    order = np.empty(len(triples), np.int32)
+    pairs = 0
     for low in range(len(ranks)):
         for i in range(ptr[low], ptr[low + 1]):
-            lower[i] = low
-            first[i] = i == ptr[low] or packed[i] >> 32 != packed[i - 1] >> 32
-    starts = np.append(np.flatnonzero(first), len(triples))
-    return (packed & LOW).astype(np.int32), lower, (packed >> 32).astype(np.int32), starts
+            lower[i], higher[i], order[i] = low, packed[i] >> 32, packed[i] & LOW
+            pairs += i == ptr[low] or higher[i] != higher[i - 1]
+    starts = np.empty(pairs + 1, np.int32)
+    pairs = 0
+    for i in range(len(triples)):
+        if i == 0 or lower[i] != lower[i - 1] or higher[i] != higher[i - 1]:
+            starts[pairs] = i
+            pairs += 1
+    starts[pairs] = len(triples)
+    return order, lower, higher, starts
 
 
 @njit(cache=True, nogil=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -9,20 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
-from satkgc.arrays import Bool, Int32
+from satkgc.arrays import Bool, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
 from satkgc.kg import Adjacency, KnowledgeGraph, KnownTriples, Vocabulary, as_indices
+from satkgc.processes import Processes
 from satkgc.progress import progress_bar
 from satkgc.text.config import TextConfig
-from satkgc.text.tokens import Neighbours, Ragged, Template, TokenBatch, assemble
+from satkgc.text.tokens import Neighbours, Outline, Ragged, Template, TokenBatch, assemble, distinct_rows
 from satkgc.text.wording import Near, entity_text, full_text, relation_label, relation_text
 
 CHUNK = 16_384  # texts handed to the tokenizer at once
 NONE = np.zeros(0, np.int32)
+_DTYPES: dict[str, Any] = {"I32": np.int32, "I64": np.int64, "BOOL": np.bool_}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +44,9 @@ class Tokens:
 
     @classmethod
     def open(cls, file: Path) -> Tokens:
-        """What `save` wrote."""
+        """What `save` wrote, by memory map: texts that are not read take no memory."""
         try:
-            read = load_file(file)
+            read = _map_arrays(file)
             texts, names = (Ragged(read[f"{kind}_ids"], read[f"{kind}_ptr"]) for kind in ("text", "name"))
             return cls(texts, names, read["lists"])
         except (SafetensorError, KeyError) as error:
@@ -60,7 +63,12 @@ class Texts:
     """
 
     def __init__(
-        self, kg: KnowledgeGraph, tokenizer: Any, config: TextConfig | None = None, tokens: Tokens | None = None
+        self,
+        kg: KnowledgeGraph,
+        tokenizer: Any,
+        config: TextConfig | None = None,
+        tokens: Tokens | None = None,
+        processes: Processes | None = None,  # that share the tokenising; each of them has all tokens then
     ) -> None:
         self.config = config = config or TextConfig()
         self.tokenizer = tokenizer
@@ -74,7 +82,7 @@ class Texts:
         self._separators = self._tokenise((" ;", " :", " ,"))
         self._neighbours = _neighbours(kg, config)
         self._check_relations(kg.relations)
-        self.tokens = tokens or self._entity_tokens(kg)
+        self.tokens = tokens or self._entity_tokens(kg, processes)
         self._texts, self._names, self._lists = self.tokens.texts, self.tokens.names, self.tokens.lists
 
     def queries(
@@ -86,13 +94,41 @@ class Texts:
         drop_neighbours: Any = None,
     ) -> TokenBatch:
         """Texts of (entity, directed relation): the head's text, then the relation's as the second segment."""
-        return self._of_graph(entities, directed, exclude, exclude_relation, drop_neighbours)
+        return self._batch(*self._rows(entities, directed, exclude, exclude_relation, drop_neighbours))
 
     def entities(
         self, entities: Any, exclude: Any = None, exclude_relation: Any = None, drop_neighbours: Any = None
     ) -> TokenBatch:
         """Texts of entities."""
-        return self._of_graph(entities, None, exclude, exclude_relation, drop_neighbours)
+        return self._batch(*self._rows(entities, None, exclude, exclude_relation, drop_neighbours))
+
+    def outline(
+        self,
+        entities: Any,
+        directed: Any = None,
+        exclude: Any = None,
+        exclude_relation: Any = None,
+        drop_neighbours: Any = None,
+    ) -> Outline:
+        """The distinct ones of such texts, with `directed` of queries, before they are laid out.
+
+        Rows of one entity have one text unless the relation, or what is left out, makes a difference; two entities of
+        the same words count as two.
+        """
+        given = self._rows(entities, directed, exclude, exclude_relation, drop_neighbours)
+        _, ptr, _, lacking = self._assemble(*given, write=False)
+        _, rows, lists, _, entities, directed, exclude, exclude_relation = given
+        nothing = np.full(len(entities), -1, np.int32)
+        parts = [entities, nothing if directed is None else directed, lists]
+        parts += [nothing if part is None else np.where(lacking, part, -1) for part in (exclude, exclude_relation)]
+        first, text_of = distinct_rows(np.stack(parts, 1).astype(np.int32))
+
+        def lay_out(places: Int64) -> TokenBatch:
+            at = first[places]
+            chosen = [None if part is None else part[at] for part in (entities, directed, exclude, exclude_relation)]
+            return self._batch(given[0], rows[at], lists[at], given[3], *chosen)
+
+        return Outline(np.diff(ptr)[first], text_of, lay_out)
 
     def new_entities(
         self, pairs: Sequence[tuple[str, str]], directed: Any = None, near: Sequence[Near] | None = None
@@ -109,36 +145,46 @@ class Texts:
         rows = np.arange(len(texts), dtype=np.int32)
         directed = self._directed(directed, len(texts))
         lists = np.zeros(len(texts), np.bool_)
-        return self._assemble(self._tokenise(texts), rows, lists, NO_NEIGHBOURS, rows, directed)
+        return self._batch(self._tokenise(texts), rows, lists, NO_NEIGHBOURS, rows, directed)
 
     def new_entity(self, name: str, description: str = "", near: Near = ()) -> TokenBatch:
         """The text of one entity the graph never had."""
         return self.new_entities([(name, description)], near=[near])
 
-    def _entity_tokens(self, kg: KnowledgeGraph) -> Tokens:
-        config, entities = self.config, kg.entities
-        with progress_bar() as progress:
-            kinds = 1 + (config.max_neighbours > 0) + config.reads_whole
-            task = progress.add_task("tokenising", total=kg.num_entities * kinds)
+    def _entity_tokens(self, kg: KnowledgeGraph, processes: Processes | None) -> Tokens:
+        config, processes = self.config, processes or Processes()
+        own = processes.share(kg.num_entities)
+        columns = (kg.entities.names, kg.entities.descriptions)
+        names, descriptions = (column.slice(own.start, own.stop - own.start) for column in columns)
+        # Texts that no neighbours follow come after the others. A name among others follows a space, which some
+        # tokenizers make part of the token.
+        kinds = [self._entity_texts(names, descriptions)]
+        kinds += [self._entity_texts(names, descriptions, whole=True)] if config.reads_whole else []
+        kinds += [(f" {name.strip()}" for name in _strings(names))] if config.max_neighbours else []
+        with progress_bar(processes.first) as progress:
+            task = progress.add_task("tokenising", total=len(names) * len(kinds))
 
             def counted(texts: Iterable[str]) -> Iterator[str]:
                 for text in texts:
                     yield text
                     progress.advance(task)
 
-            texts = self._entity_texts(entities)
-            if config.reads_whole:  # texts that no neighbours follow come after the others
-                texts = chain(texts, self._entity_texts(entities, whole=True))
-            tokenised = self._tokenise(counted(texts))
-            # A name among others follows a space, which some tokenizers make part of the token.
-            names = (f" {name.strip()}" for name in _strings(entities.names)) if config.max_neighbours else ()
-            named = self._tokenise(counted(names))
-        short = np.fromiter(map(config.names_neighbours, _strings(entities.descriptions)), np.bool_)
-        return Tokens(tokenised, named, short & _accompanied(self._neighbours, kg.num_entities))
+            tokenised = [self._share(self._tokenise(counted(kind)), kg.num_entities, processes) for kind in kinds]
+        named = tokenised.pop() if config.max_neighbours else Ragged(NONE, np.zeros(1, np.int64))
+        if not config.max_neighbours:
+            return Tokens(_concatenate(tokenised), named, np.zeros(kg.num_entities, np.bool_))
+        short = np.fromiter(map(config.names_neighbours, _strings(kg.entities.descriptions)), np.bool_)
+        return Tokens(_concatenate(tokenised), named, short & _accompanied(self._neighbours, kg.num_entities))
 
-    def _of_graph(
+    def _share(self, own: Ragged, rows: int, processes: Processes) -> Ragged:
+        """All rows, of which each process has tokenised its own."""
+        ids, lengths = processes.gather_ragged(own.ids, np.diff(own.ptr), rows)
+        return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]))
+
+    def _rows(
         self, entities: Any, directed: Any, exclude: Any, exclude_relation: Any, drop_neighbours: Any
-    ) -> TokenBatch:
+    ) -> tuple[Ragged, Int32, Bool, Neighbours, Int32, Any, Any, Any]:
+        """What texts of the graph's entities are laid out from: the arguments of `_batch`."""
         entities = _indices("entities", entities, len(self._lists))
         directed = self._directed(directed, len(entities))
         _check_rows("exclude", exclude, len(entities))
@@ -148,7 +194,11 @@ class Texts:
         if drop_neighbours is not None:
             lists &= ~drop_neighbours
         rows = np.where(lists, entities, entities + len(self._lists)) if self.config.reads_whole else entities
-        return self._assemble(self._texts, rows, lists, self._neighbours, entities, directed, exclude, exclude_relation)
+        return self._texts, rows, lists, self._neighbours, entities, directed, exclude, exclude_relation
+
+    def _batch(self, *given: Any) -> TokenBatch:
+        ids, ptr, types, _ = self._assemble(*given)
+        return TokenBatch(ids, ptr, types if self._has_types else None)
 
     def _directed(self, directed: Any, rows: int) -> Any:
         _check_rows("directed relations", directed, rows)
@@ -164,10 +214,11 @@ class Texts:
         directed: Any,
         exclude: Any = None,
         exclude_relation: Any = None,
-    ) -> TokenBatch:
+        write: bool = True,
+    ) -> Any:
         if not len(neighbours.relations):  # names alone: nothing says by which relation
             exclude_relation = None
-        ids, ptr, types = assemble(
+        return assemble(
             _int32(entities),
             _int32(directed),
             _int32(rows),
@@ -183,11 +234,11 @@ class Texts:
             self._one if directed is None else self._two,
             self.config.max_tokens,
             self.config.max_neighbours,
+            write,
         )
-        return TokenBatch(ids, ptr, types if self._has_types else None)
 
-    def _entity_texts(self, entities: Vocabulary, whole: bool = False) -> Iterator[str]:
-        for name, description in zip(_strings(entities.names), _strings(entities.descriptions), strict=True):
+    def _entity_texts(self, names: Any, descriptions: Any, whole: bool = False) -> Iterator[str]:
+        for name, description in zip(_strings(names), _strings(descriptions), strict=True):
             yield entity_text(name, description, self.config, whole)
 
     def _tokenise(self, texts: Iterable[str], cut: bool = True) -> Ragged:
@@ -215,6 +266,29 @@ class Texts:
                 f"{self.config.max_tokens}",
                 remedy="raise model.text.max_tokens or shorten the relation's name; relations are never cut",
             )
+
+
+def _map_arrays(file: Path) -> dict[str, Any]:
+    """The arrays of a safetensors file; what would be written to them stays here."""
+    with safe_open(file, "numpy") as whole:  # refuses a damaged one
+        names = list(whole.keys())
+    with file.open("rb") as stream:
+        start = 8 + int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(start - 8))
+    arrays = {}
+    for name in names:
+        kind, (first, last) = _DTYPES[header[name]["dtype"]], header[name]["data_offsets"]
+        shape = tuple(header[name]["shape"])
+        empty = first == last  # which cannot be mapped
+        arrays[name] = np.empty(shape, kind) if empty else np.memmap(file, kind, "c", start + first, shape)
+    return {name: array.view(np.ndarray) for name, array in arrays.items()}
+
+
+def _concatenate(parts: Sequence[Ragged]) -> Ragged:
+    """Rows after rows."""
+    lengths = np.concatenate([np.diff(part.ptr) for part in parts])
+    ids = parts[0].ids if len(parts) == 1 else np.concatenate([part.ids for part in parts])
+    return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]))
 
 
 def _indices(name: str, numbers: Any, size: int) -> Int32:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -53,6 +53,22 @@ class TokenBatch:
             np.concatenate([np.zeros(1, np.int64), *ptr]),
             np.concatenate(types) if len(types) == len(batches) else None,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """The distinct texts of some rows, known by their lengths: tokens are laid out for those alone that are wanted."""
+
+    lengths: Int64  # (m,) tokens of each text
+    text_of: Int64  # (n,) which of them is a row's
+    lay_out: Callable[[Int64], TokenBatch]  # the texts at these places
+
+
+def distinct_rows(table: Int32) -> tuple[Int64, Int64]:
+    """The first row of each kind, and for each row which of those it equals.  # (n, c) → (m,), (n,)"""
+    rows, columns = table.shape
+    first, which = _distinct(columns * np.arange(rows + 1), np.ascontiguousarray(table).ravel(), np.zeros(0, np.uint8))
+    return first, which
 
 
 class Template(NamedTuple):
@@ -125,12 +141,17 @@ def assemble(  # type: ignore[no-untyped-def]
     template,
     max_tokens,
     max_neighbours,
+    write,  # bool: whether to write the tokens, or to say how long the texts are alone
 ):
-    """Entity text, neighbour names, then the relation where there is one; the entity's side is what gets cut."""
+    """Entity text, neighbour names, then the relation where there is one; the entity's side is what gets cut.
+
+    Returns tokens, where each text begins, segments, and whether a text lacks a neighbour because it was excluded.
+    """
     n = len(entities)
-    ids = np.empty(n * max_tokens, np.int32)
-    types = np.empty(n * max_tokens, np.uint8)
+    ids = np.empty(n * max_tokens if write else 0, np.int32)
+    types = np.empty(n * max_tokens if write else 0, np.uint8)
     ptr = np.zeros(n + 1, np.int64)
+    lacking = np.zeros(n, np.bool_)
     by_relation = len(neighbours.relations) > 0
     at = 0
     for i in range(n):
@@ -154,7 +175,10 @@ def assemble(  # type: ignore[no-untyped-def]
                 excluded = len(exclude) > 0 and v == exclude[i]
                 if excluded and len(exclude_relation) > 0:
                     excluded = neighbours.relations[j] == exclude_relation[i]
-                if number == max_neighbours or v == e or excluded:
+                if number == max_neighbours or v == e:
+                    continue
+                if excluded:
+                    lacking[i] = True
                     continue
                 segment = template.types[1]
                 count = 0
@@ -173,14 +197,14 @@ def assemble(  # type: ignore[no-untyped-def]
             at += _copy_row(relations, directed[i], ids, types, template.types[3], at, max_tokens)
         at += _copy(template.after, 0, len(template.after), ids, types, template.types[4], at, max_tokens)
         ptr[i + 1] = at
-    return ids[:at].copy(), ptr, types[:at].copy()
+    return ids[:at].copy(), ptr, types[:at].copy(), lacking
 
 
 @njit(cache=True, nogil=True)
 def _copy(source, start, stop, ids, types, segment, at, limit):  # type: ignore[no-untyped-def]
-    """Copy up to `limit` tokens of source[start:stop] to ids[at:]; returns how many."""
+    """Copy up to `limit` tokens of source[start:stop] to ids[at:], unless there is nothing to copy to; how many."""
     count = min(stop - start, limit)
-    for i in range(count):
+    for i in range(count if len(ids) > 0 else 0):
         ids[at + i] = source[start + i]
         types[at + i] = segment
     return count

@@ -10,8 +10,10 @@ from torch import nn
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.models import MODELS, LossConfig, Model, TextModel
+from satkgc.models import MODELS, EncoderModelConfig, LossConfig, Model, TextModel, TextReader, load_tokenizer
+from satkgc.processes import Processes
 from satkgc.sampling import Needs, Sampler, SamplingConfig, SamplingVectors, make_sampler
+from satkgc.text import Texts
 from satkgc.training.config import Config
 from satkgc.training.run_folder import RunFolder
 
@@ -47,14 +49,18 @@ class Custom:
             what = f"this run has the {kind} {before or 'of its recipe'}, not {now or 'that of its recipe'}"
             raise SatkgcError(what, where=run.folder, remedy=remedy)
 
-    def make_model(self, kg: KnowledgeGraph, config: Config) -> Model:
-        """A fresh model of the kind that the recipe names."""
-        kind = MODELS[config.model.kind]
+    def make_model(self, kg: KnowledgeGraph, config: Config, processes: Processes) -> Model:
+        """A fresh model of the kind that the recipe names; several processes share the tokenising of its texts."""
+        kind, texts = MODELS[config.model.kind], dict[str, Any]()
+        settings = config.model
+        if processes.world > 1 and issubclass(kind, TextReader) and isinstance(settings, EncoderModelConfig):
+            tokenizer = load_tokenizer(settings.encoder.backbone, settings.encoder)
+            texts["texts"] = Texts(kg, tokenizer, settings.text, processes=processes)
         if self.loss is None:
-            return kind(kg, config.model)
+            return kind(kg, config.model, **texts)
         if not issubclass(kind, TextModel):
             raise SatkgcError(f"a loss of one's own for model.kind {config.model.kind}", remedy="leave loss out")
-        model = kind(kg, config.model, make_loss=self.loss)
+        model = kind(kg, config.model, make_loss=self.loss, **texts)
         contrastive: Any = model.contrastive
         if not isinstance(contrastive, nn.Module):
             what = f"{self.names()['loss']} makes no module"

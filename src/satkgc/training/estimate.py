@@ -61,7 +61,7 @@ def estimate(model: Model, config: Config, context: StepContext, steps: int) -> 
     model.train()
     try:
         step = _seconds(lambda: model.backward(model.collate(sampler.draw(0)), context), device)
-        if step < SHORT:  # the first compiles, and meets cold memory
+        if context.processes.any(step < SHORT):  # the first compiles, and meets cold memory
             step = _seconds(lambda: model.backward(model.collate(sampler.draw(1)), context), device)
         model.zero_grad(set_to_none=True)
         triples = min(len(kg.valid), training.validation_triples or len(kg.valid)) if training.validations else 0

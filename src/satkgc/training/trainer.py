@@ -262,7 +262,7 @@ def _make_model(
     tf32 = training.precision == "tf32"
     context = StepContext(training.seed, precision, processes, tf32, folder / "checkpoints")
     torch.manual_seed(training.seed)  # of weights that a backbone may lack
-    model = custom.make_model(kg, config).to(processes.device)
+    model = custom.make_model(kg, config, processes).to(processes.device)
     if start is not None:
         take_weights(model, start)
     model.prepare_training(context)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, kernels
-from satkgc.kg.readers import ReadOptions, large, read_graph, staging
+from satkgc.kg.readers import ReadOptions, large, parquet, read_graph, staging
+from satkgc.kg.readers.source import SourceFile
 
 IDS = st.sampled_from(["a", "b", "c", "d e", "É", "e\u0301", " a", "http://x.org/birthPlace", "_f", "0"])
 RELATIONS = st.sampled_from(["r", "s", "t u"])
@@ -115,6 +116,19 @@ def test_a_graph_is_the_same_in_many_blocks(tmp_path: Path, monkeypatch: pytest.
     graph, ours = KnowledgeGraph.load(tmp_path / "whole"), read_graph(source, ReadOptions())
     for part in ("neighbour_ptr", "neighbours", "edge_ptr", "edges", "degree"):
         assert np.array_equal(getattr(graph.adjacency, part), getattr(ours.adjacency, part))
+
+
+def test_what_was_read_of_a_parquet_file_does_not_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "ROWS", 1 << 12)
+    words = pa.array([f"{number:032x}" for number in np.random.default_rng(0).integers(0, 2**60, 1 << 18)])
+    pq.write_table(pa.table({"head": words, "relation": words, "tail": words}), tmp_path / "t.parquet", 1 << 12)
+    table = parquet.ParquetTable(SourceFile.of(tmp_path / "t.parquet"))
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in table.batches([0, 1, 2]):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < 0.5 * (tmp_path / "t.parquet").stat().st_size
 
 
 @pytest.mark.parametrize(

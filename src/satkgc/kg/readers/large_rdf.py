@@ -136,9 +136,9 @@ class StagedNodes(RdfNodes):
         numbers[used] = np.arange(len(used))
         triples[:, 1] = numbers[triples[:, 1]]
         relations = list(self._relations)
-        return finish(
-            name, entities, self._relation_words([relations[i] for i in used]), {"train": triples}, {}, options
-        )
+        words = self._relation_words([relations[i] for i in used])
+        area.database.close()  # its memory is wanted for what follows
+        return finish(name, entities, words, {"train": triples}, {}, options)
 
     def _make(self, name: str, loose: pa.Table | None) -> list[tuple[str, int, str, int]]:
         """The triples that blank nodes without a name stand for."""

@@ -94,6 +94,7 @@ def read_large(
         if listed is not None:
             listed.refuse_unlisted(area, arrays, wheres)
         check_relations_trained(arrays, relation_words, wheres)
+        area.database.close()  # its memory is wanted for what follows
         return finish(name, words, relation_words, arrays, {}, options)
 
 

@@ -33,7 +33,8 @@ class ParquetTable:
             self.names: list[str] = schema.names
             # Repeated texts stay references to one until they have been counted: a few bytes may stand for gigabytes.
             texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-            self._parquet = pq.ParquetFile(file.path, read_dictionary=texts)
+            # Pages that are read ahead stay in memory until the last row is read.
+            self._parquet = pq.ParquetFile(file.path, read_dictionary=texts, pre_buffer=False)
         except DAMAGE as error:
             self._refuse(error)
 
@@ -108,6 +109,8 @@ class ParquetTable:
         raise SatkgcError("the text is not UTF-8", where=self._file.shown)
 
     def _refuse(self, error: Exception) -> NoReturn:
+        if isinstance(error, MemoryError):
+            raise SatkgcError("not enough memory to read on", where=self._file.shown, remedy="free some") from error
         raise SatkgcError(
             f"this is no Parquet file, or a damaged one ({str(error).partition(chr(10))[0]})",
             where=self._file.shown,

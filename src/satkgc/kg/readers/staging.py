@@ -68,7 +68,7 @@ class Staging:
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a Parquet file in order, some at a time."""
         self.table(name)
-        with pq.ParquetFile(self.folder / f"{name}.parquet") as file:
+        with pq.ParquetFile(self.folder / f"{name}.parquet", pre_buffer=False) as file:
             yield from file.iter_batches(ROWS, columns=list(columns))
 
     def query(self, text: str, **tables: pa.Table) -> Iterator[pa.RecordBatch]:

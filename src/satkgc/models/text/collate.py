@@ -33,7 +33,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class TextBatch:
-    """The B = 2n samples of a step: n triples, then their inverses in the same order. Equal texts are encoded once.
+    """The B = 2n samples of a step: n triples, then their inverses in the same order. What comes again is encoded once.
 
     The head of sample i is the tail of sample (i + n) mod B, and no vector of it need be computed again.
     """
@@ -86,19 +86,17 @@ class Collate:
         self.exact = edge and by_relation  # neighbours are named by relation: the triple itself can be left out
 
     def __call__(self, batch: Batch) -> TextBatch:
-        """Texts, masks and chunks of one batch."""
+        """Texts, masks and chunks of one batch; every process plans all chunks and lays out its own."""
         exclude_tails, exclude_heads = self._exclude(batch)
         drop_queries, drop_answers = self._neighbour_dropout(batch)
-        queries, query_of = self.texts.queries(
-            batch.heads, batch.relations, **exclude_tails, drop_neighbours=drop_queries
-        ).unique()
-        answers, answer_of = self.texts.entities(batch.tails, **exclude_heads, drop_neighbours=drop_answers).unique()
+        queries = self.texts.outline(batch.heads, batch.relations, **exclude_tails, drop_neighbours=drop_queries)
+        answers = self.texts.outline(batch.tails, **exclude_heads, drop_neighbours=drop_answers)
         chunks = plan_chunks(queries.lengths, answers.lengths, self.chunk_tokens, self.processes.world)
         rank = self.processes.rank
-        query_places = chunk_places(chunks, True, len(queries))[query_of]
-        tail_places = chunk_places(chunks, False, len(answers))[answer_of]
+        query_places = chunk_places(chunks, True, len(queries.lengths))[queries.text_of]
+        tail_places = chunk_places(chunks, False, len(answers.lengths))[answers.text_of]
         chunks[rank] = [
-            replace(chunk, packed=self.pack((queries if chunk.queries else answers).select(chunk.rows)))
+            replace(chunk, packed=self.pack((queries if chunk.queries else answers).lay_out(chunk.rows)))
             for chunk in chunks[rank]
         ]
         ids = batch.heads, batch.relations, batch.tails

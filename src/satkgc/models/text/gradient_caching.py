@@ -11,7 +11,9 @@ from torch.nn import functional
 from satkgc.errors import SatkgcError
 from satkgc.models.model import Metrics, StepContext, check_loss
 from satkgc.models.text.collate import Chunk, TextBatch
+from satkgc.models.text.tower import Tower
 from satkgc.models.text.towers import Towers, normalize
+from satkgc.processes import GradientSum
 
 
 def backward(towers: Towers, loss_module: nn.Module, batch: TextBatch, context: StepContext) -> Metrics:
@@ -23,18 +25,22 @@ def backward(towers: Towers, loss_module: nn.Module, batch: TextBatch, context: 
        gradient of each vector.
     3. Each process carries the gradients of its own vectors back through its chunks, encoding them again where the
        graph was not kept: the same dropout is drawn, since it depends on seed, step and chunk alone.
-    4. The gradients are summed over processes; those of the loss's own parameters, which every process has whole, are
-       averaged.
+    4. The gradients are summed over processes, in parts that are sent while the last chunk of a tower is still carried
+       back; those of the loss's own parameters, which every process has whole, are averaged.
     """
     processes = context.processes
     keep_graphs = towers.config.chunk_tokens is None
+
+    def tower_of(chunk: Chunk) -> Tower:
+        return towers.query if chunk.queries else towers.entity
 
     def encode(chunk: Chunk, grad: bool) -> Tensor:
         assert chunk.packed is not None, "a chunk of another process"
         context.seed_step(batch.step, chunk.number)
         # A context for each chunk: weights that autocast converted without gradients must not serve with them.
         with torch.set_grad_enabled(grad), context.autocast():
-            return (towers.query if chunk.queries else towers.entity)(chunk.packed)  # (rows, D)
+            vectors: Tensor = tower_of(chunk)(chunk.packed)  # (rows, D)
+            return vectors
 
     own = batch.chunks[processes.rank]
     parts = [(chunk, encode(chunk, grad=keep_graphs or chunk is own[-1])) for chunk in own]
@@ -48,11 +54,16 @@ def backward(towers: Towers, loss_module: nn.Module, batch: TextBatch, context: 
         name = type(loss_module).__qualname__
         raise SatkgcError(f"the loss {name} does not depend on the vectors", remedy="use them")
 
+    # Entities come first and the top layers before the others, as their gradients do.
+    sums = GradientSum(processes, reversed(list(towers.parameters())))
+    last = {tower_of(chunk): chunk for chunk in reversed(own)}
     for chunk, part in reversed(parts):  # first the one whose graph is there, which this frees
         gradient = vectors.grad[chunk.start : chunk.start + len(chunk.rows)]
-        (part if part.requires_grad else encode(chunk, grad=True)).backward(gradient)  # type: ignore[no-untyped-call]
-    processes.sum_gradients(towers.parameters())
-    processes.sum_gradients(loss_module.parameters(), share=1 / processes.world)
+        again = part if part.requires_grad else encode(chunk, grad=True)
+        with sums.last_backward(tower_of(chunk).parameters() if last[tower_of(chunk)] is chunk else ()):
+            again.backward(gradient)  # type: ignore[no-untyped-call]
+    sums.finish()
+    GradientSum(processes, loss_module.parameters(), share=1 / processes.world).finish()
     return {"loss": loss.detach(), **metrics}
 
 
