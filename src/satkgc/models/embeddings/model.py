@@ -197,7 +197,9 @@ class EmbeddingModel(Model):
         if candidates is None:
             return self.logits(heads, relations)
         queries = self.interaction.query(self.entities(heads), self.relations(relations))
-        if len(candidates) > 1 and (candidates == candidates[0]).all():  # one list: (C, dim), where (Q, C, dim) is 50 GB
+        if (
+            len(candidates) > 1 and (candidates == candidates[0]).all()
+        ):  # one list: (C, dim), where (Q, C, dim) is 50 GB
             return self.interaction.score_all(queries, self.entities(self._ids(candidates[0]))).float()
         return self.interaction.score_some(queries, self.entities(self._ids(candidates))).float()
 
