@@ -83,11 +83,18 @@ def test_a_run_that_is_updated(run_copy, tmp_path):
     (tmp_path / "new.csv").write_text("head,relation,tail\nQ3,near,x\n")
     work = lambda: update_run(run_copy, [tmp_path / "new.csv"])  # noqa: E731
     old = shutil.copytree(run_copy, tmp_path / "old")
+
+    def restore() -> None:
+        shutil.rmtree(run_copy)
+        shutil.copytree(old, run_copy)
+
+    work()
+    expected = Completer.load(run_copy).tails("Q3", "near", k=90)
+    restore()
     seen = set()
     for at, kind in every_write(work, tmp_path, step=13):
         if RunFolder.load(run_copy).updates:
-            shutil.rmtree(run_copy)
-            shutil.copytree(old, run_copy)
+            restore()
         outcome, _ = run_with_fault(work, tmp_path, at, kind)
         completer = Completer.load(run_copy)
         number = completer.info().run_version.number
@@ -97,9 +104,10 @@ def test_a_run_that_is_updated(run_copy, tmp_path):
         assert Decisions(run_copy / DECISIONS).last()
         assert visible(tmp_path) == ["new.csv", "old", "run"]
     assert {("killed", 1), ("refused", 1), ("killed", 2)} <= seen | {("killed", 2)}
-    if not RunFolder.load(run_copy).updates:
-        work()
-    assert Completer.load(run_copy).kg.entities.find("x") is not None
+    restore()
+    assert run_with_fault(work, tmp_path, 40, KILL)[0] == "killed"
+    work()
+    assert Completer.load(run_copy).tails("Q3", "near", k=90) == expected
     assert visible(tmp_path) == sorted(path.name for path in tmp_path.iterdir()), "nothing is left of what was killed"
 
 
