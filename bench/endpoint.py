@@ -70,7 +70,9 @@ def measure(count: int, page: int, out: Path) -> dict[str, Any]:
         "requests": {"first import": before, "second import": len(served.requests) - before, "dropped": served.dropped},
         "first import": {"exit code": running[0].returncode, "seconds": round(killed_at, 1)},
         "second import": {"exit code": done.returncode, "seconds": round(seconds - killed_at, 1)},
-        "said by the second": [piece for piece in done.stderr.splitlines() if "here already" in piece],
+        "said by the second": [
+            piece for piece in done.stderr.splitlines() if "here already" in piece or "duplicate" in piece
+        ],
         "links": {"served": links, "missing": len(wanted - set(there)), "twice": len(there) - len(set(there))},
         "labels": {"served": count // 10, "missing": count // 10 - labels},
         "load_average": round(os.getloadavg()[0], 1),
