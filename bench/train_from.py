@@ -1,6 +1,7 @@
 """Training on against training anew: `train --from` on a graph that grew, for a third of the steps, at the same rate.
 
     python bench/train_from.py wordnet-sample UMLS --seeds 0 1 --json
+    python bench/train_from.py wordnet-sample --seeds 0 1 --rate 0.3 --json      # a rate that suits short training
 
 ComplEx is trained on nine tenths of the training triples at the recipe's rate. Then all of them are there: `--from`
 goes on for a third of the steps, as it does by itself (three times the rate, with a warm-up); training anew takes all
@@ -31,14 +32,15 @@ def main() -> None:
     parser.add_argument("graphs", nargs="*", default=["wordnet-sample"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--steps", type=int, default=STEPS, help="of training anew")
+    parser.add_argument("--rate", type=float, help="of training anew, and of the run that is gone on from")
     parser.add_argument("--json", action="store_true", help="what is printed in any case")
     options = parser.parse_args()
     for graph in options.graphs:
         for seed in options.seeds:
-            print(json.dumps(compare(KnowledgeGraph.load(graph), seed, options.steps)), flush=True)
+            print(json.dumps(compare(KnowledgeGraph.load(graph), seed, options.steps, options.rate)), flush=True)
 
 
-def compare(kg: KnowledgeGraph, seed: int, steps: int) -> dict[str, Any]:
+def compare(kg: KnowledgeGraph, seed: int, steps: int, rate: float | None) -> dict[str, Any]:
     """Validation MRR of each way."""
     rng = np.random.default_rng(seed)
     kept = np.sort(rng.choice(len(kg.train), round(0.9 * len(kg.train)), replace=False))
@@ -54,6 +56,7 @@ def compare(kg: KnowledgeGraph, seed: int, steps: int) -> dict[str, Any]:
             return {"steps": metrics["steps"], "rate": rate, "mrr": round(metrics["valid"]["both"]["mrr"], 4)}
 
         given = SETTINGS | {"training.seed": seed, "training.steps": steps}
+        given |= {} if rate is None else {"training.learning_rate": rate}
         before = trained("before", part, given | {"training.steps": round(0.9 * steps)}, recipe="complex")
         on = trained("on", kg, {}, from_run=folder / "before")
         anew = trained("anew", kg, given, recipe="complex")
