@@ -55,6 +55,18 @@ def test_a_new_entity_is_understood_by_its_facts(trained):
     assert trained.knows_questions(nobody).tolist() == [False]
 
 
+def test_a_dense_graph_beside_it_changes_no_answer(trained):
+    """Degrees are measured by those of training, whatever else is known."""
+    dense = np.random.default_rng(0).integers([90, 0, 90], [120, 2, 120], (200, 3))
+    questions = Questions(trained.kg.train[:5, 0], trained.kg.train[:5, 1])
+    scores = []
+    for inference in (trained.kg.inference, np.unique(dense, axis=0)):
+        other = PathModel(graph_of(trained.kg.train, 120, 2, inference=inference), trained.config).eval()
+        other.load_state_dict(trained.state_dict())
+        scores.append(other.score(questions)[:, :90])
+    torch.testing.assert_close(*scores)
+
+
 def test_a_neighbourhood_that_holds_all_that_can_be_reached_scores_it_as_the_whole_graph(trained):
     test = trained.kg.test[:3]
     questions = Questions(test[:, 0], test[:, 1])

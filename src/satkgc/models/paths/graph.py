@@ -42,7 +42,7 @@ class MessageGraph:
     relation: Tensor  # (E,) int32, directed
     target: Tensor  # (E,) int32
     ptr: Tensor  # (N + 1,) int32: the edges into node v are ptr[v]:ptr[v + 1]
-    typical: float  # the mean log-degree of the graph whose edges these are
+    typical: float  # the mean log-degree by which degrees are measured
     keep: Tensor  # (E,) bool: edges that carry messages
     count: Tensor  # (N,) float32: kept edges into a node, and one for its start
     num_hubs: int  # nodes with more than HUB edges
@@ -58,7 +58,7 @@ class MessageGraph:
         device: torch.device | str = "cpu",
         typical: float | None = None,
     ) -> MessageGraph:
-        """From (T, 3) triples with relations below `num_relations`, R; `typical` is that of a graph it is a part of."""
+        """From (T, 3) triples with relations below `num_relations`, R; `typical` is that of training, or its own."""
         head, relation, tail = np.asarray(triples, np.int32).T
         ends, directed = np.concatenate([head, tail, head]), np.concatenate([relation, relation + num_relations])
         edges = ends[: len(directed)], directed, ends[len(head) :]
@@ -103,7 +103,7 @@ class MessageGraph:
 
     @property
     def scale(self) -> Tensor:
-        """Log-degree over its mean, of the edges that are kept: any other would tell which were left out.  # (N,)"""
+        """Log-degree by the typical one, of the edges that are kept: any other would tell which were left out.  # (N,)"""
         return self.count.log() / self.typical
 
     def without(self, edges: Tensor) -> MessageGraph:

@@ -271,7 +271,7 @@ class PathModel(Model):
         graph = self._graphs.get(triples)
         if graph is None:
             known = self._readable(getattr(self.kg, triples))
-            graph = MessageGraph.build(known, self.kg.num_entities, self.kg.num_relations)
+            graph = MessageGraph.build(known, self.kg.num_entities, self.kg.num_relations, typical=self._typical)
         if graph.source.device != self.device:
             graph = graph.to(self.device)
         self._graphs[triples] = graph
@@ -324,7 +324,9 @@ class PathModel(Model):
 
     @cached_property
     def _typical(self) -> float:
-        return mean_log_degree(np.bincount(self.kg.facts[:, [0, 2]].ravel(), minlength=self.kg.num_entities))
+        """The mean log-degree in training: degrees of every graph that is asked are measured by it."""
+        ends = self._readable(self.kg.train)[:, [0, 2]]
+        return mean_log_degree(np.bincount(ends.ravel(), minlength=self.kg.num_entities))
 
     def _graph_with(self, new: Sequence[NewEntityText]) -> MessageGraph:
         """All facts, and those of entities that are new."""
@@ -338,7 +340,7 @@ class PathModel(Model):
         more = np.array(triples, np.int32).reshape(-1, 3)
         more = more[(more[:, [0, 2]] < self.kg.num_entities + len(new)).all(1)]
         triples_of_all = self._readable(np.concatenate([self.kg.facts, more]))
-        return MessageGraph.build(triples_of_all, self.kg.num_entities + len(new), size, self.device)
+        return MessageGraph.build(triples_of_all, self.kg.num_entities + len(new), size, self.device, self._typical)
 
     @property
     def _edges(self) -> tuple[Any, Any, Any]:
