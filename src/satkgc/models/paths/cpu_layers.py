@@ -1,6 +1,6 @@
 """Layers of the path model on a CPU, in compiled loops: neither messages nor their statistics are ever stored.
 
-Questions are taken in blocks; threads share the blocks, and nothing depends on who takes which. Within a block nodes
+Questions are taken in blocks, as many as there are threads to share them, and nothing depends on who takes which. Within a block nodes
 come by the number of their edges: those with as many have the same log-degree s, and so one matrix for all that they
 received, plain + s · log + inverse / s. The backward pass gathers a node's messages again. Before the first layer all
 states but the questions' own are zero, so that most nodes receive nothing there and are told at once.
@@ -21,7 +21,8 @@ from torch.nn import functional
 from satkgc.models.paths import cpu_kernels
 from satkgc.models.paths.graph import MessageGraph
 
-FEATURES = 256  # of a block of questions, at most
+FEATURES = 2048  # of a block of questions, at most: the more, the less a visit of a node costs
+FEW = 256  # a block has no fewer for the sake of more threads
 PIECES = 8  # of the nodes, for each thread, where there are fewer blocks than threads
 
 
@@ -34,7 +35,7 @@ def cpu_layers(
 ) -> Tensor:
     """The states after all layers.  # queries (B, D), heads (B,), edge_weights (E,) of each layer → (N, B, D)"""
     batch, dim = queries.shape
-    blocks = -(-batch * dim // FEATURES)
+    blocks = max(-(-batch * dim // FEATURES), min(torch.get_num_threads(), -(-batch * dim // FEW)))
     size = -(-batch // blocks)
     blocks = -(-batch // size)
     spare = blocks * size - batch  # questions of none
