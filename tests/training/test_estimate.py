@@ -35,6 +35,13 @@ def test_a_trial_changes_nothing_and_costs_grow_with_steps(kind, tiny_backbone, 
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_a_first_step_that_compiles_is_not_taken_for_all(tiny_backbone, monkeypatch):
+    seconds = iter([60.0])
+    monkeypatch.setattr(estimating, "_seconds", lambda work, device: (work(), next(seconds, 0.5))[1])
+    config = config_of("embedding", tiny_backbone)
+    assert estimate(KINDS["embedding"](KG, config.model), config, StepContext(), 50).seconds < 60
+
+
 def test_it_is_said_before_the_first_step_of_a_run_that_is_not_short(tiny_backbone, tmp_path, capsys):
     train_or_stop(KG, out=tmp_path / "run", config=config_of("embedding", tiny_backbone))
     said = capsys.readouterr().err

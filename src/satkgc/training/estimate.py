@@ -20,7 +20,6 @@ from satkgc.training.validation import SAMPLED
 
 FEWEST = 20  # steps: a shorter run is not worth a trial
 LONG = 600.0  # seconds: a longer run has its faster choice named
-SHORT = 20.0  # seconds of a step that is worth a second trial
 SAMPLE = 64  # texts or questions that are timed for all
 
 
@@ -60,9 +59,8 @@ def estimate(model: Model, config: Config, context: StepContext, steps: int) -> 
     sampler = make_sampler(kg, config.sampling.replace(sampler="random"), training.seed, model.needs, None)
     model.train()
     try:
-        step = _seconds(lambda: model.backward(model.collate(sampler.draw(0)), context), device)
-        if context.processes.any(step < SHORT):  # the first compiles, and meets cold memory
-            step = _seconds(lambda: model.backward(model.collate(sampler.draw(1)), context), device)
+        _seconds(lambda: model.backward(model.collate(sampler.draw(0)), context), device)  # compiles, for a minute even
+        step = _seconds(lambda: model.backward(model.collate(sampler.draw(1)), context), device)
         model.zero_grad(set_to_none=True)
         triples = min(len(kg.valid), training.validation_triples or len(kg.valid)) if training.validations else 0
         answering = _answering(model, 2 * triples, kg.num_entities, device) if triples else 0.0

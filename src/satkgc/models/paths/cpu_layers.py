@@ -1,9 +1,9 @@
 """Layers of the path model on a CPU, in compiled loops: neither messages nor their statistics are ever stored.
 
-Questions are taken in blocks, as many as there are threads to share them, and nothing depends on who takes which. Within a block nodes
-come by the number of their edges: those with as many have the same log-degree s, and so one matrix for all that they
-received, plain + s · log + inverse / s. The backward pass gathers a node's messages again. Before the first layer all
-states but the questions' own are zero, so that most nodes receive nothing there and are told at once.
+Questions are taken in blocks, as many as there are threads to share them, and nothing depends on who takes which.
+Within a block nodes come by the number of their edges: those with as many have the same log-degree s, and so one matrix
+for all that they received, plain + s · log + inverse / s. The backward pass gathers a node's messages again. Before the
+first layer all states but the questions' own are zero, so that most nodes receive nothing there and are told at once.
 """
 
 from __future__ import annotations

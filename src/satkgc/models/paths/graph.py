@@ -103,7 +103,7 @@ class MessageGraph:
 
     @property
     def scale(self) -> Tensor:
-        """Log-degree by the typical one, of the edges that are kept: any other would tell which were left out.  # (N,)"""
+        """Log-degree over the typical one, of kept edges alone: any other would tell which were left out.  # (N,)"""
         return self.count.log() / self.typical
 
     def without(self, edges: Tensor) -> MessageGraph:
