@@ -55,6 +55,24 @@ def test_a_new_entity_is_understood_by_its_facts(trained):
     assert trained.knows_questions(nobody).tolist() == [False]
 
 
+def test_an_answer_does_not_depend_on_what_is_asked_beside_it(trained):
+    """Least of all on what somebody else says of an entity of his own."""
+    size, middle = trained.kg.num_entities, trained.kg.inference[0, 2]
+    one, other = (NewEntityText(name, facts=(Fact(0, middle, "middle"),)) for name in ("one", "other"))
+    entities, relations = np.array([size, 90, size + 1], np.int32), np.array([1, 1, 0], np.int32)
+    together = trained.score(Questions(entities, relations, [one, other]))
+    plain = trained.score(Questions(entities[1:2], relations[1:2]))
+    torch.testing.assert_close(together[1:2], plain)
+    for row, new in ((0, one), (2, other)):
+        alone = trained.score(Questions(np.array([size], np.int32), relations[[row]], [new]))
+        torch.testing.assert_close(together[[row]], alone)
+    candidates = np.array([[middle, size + 1], [middle, 91], [middle, 92]], np.int32)
+    of_candidates = trained.score(Questions(entities, relations, [one, other]), candidates)
+    assert of_candidates[1, 0] == plain[0, middle]
+    assert of_candidates[2, 0] == together[2, middle]
+    assert of_candidates[0, 0] != together[0, middle], "a candidate's facts are known"
+
+
 def test_a_dense_graph_beside_it_changes_no_answer(trained):
     """Degrees are measured by those of training, whatever else is known."""
     dense = np.random.default_rng(0).integers([90, 0, 90], [120, 2, 120], (200, 3))

@@ -202,7 +202,7 @@ class PathModel(Model):
         """Of all entities, or of each question's candidates."""
         heads, relations = (self._ids(part) for part in (questions.entities, questions.relations))
         if questions.new:
-            scores = self._score_blocks(heads, relations, self._graph_with(questions.new))
+            scores = self._score_new(questions, candidates)
         elif self.answers_nearby:
             pairs = zip(questions.entities.tolist(), questions.relations.tolist(), strict=True)
             rows = [self._score_near(h, r) for h, r in pairs]
@@ -283,6 +283,30 @@ class PathModel(Model):
         starts = range(0, len(heads), size)
         blocks = [self(heads[i : i + size], relations[i : i + size], graph) for i in starts]
         return torch.cat(blocks) if blocks else torch.empty(0, graph.num_nodes, device=self.device)
+
+    def _score_new(self, questions: Questions, candidates: Int32 | None) -> Tensor:
+        """Of all entities and the new ones. Facts of a new entity are known to questions that ask about it or have it
+        as a candidate, not to those beside them.  # (Q, E + m)"""
+        size, graph = self.kg.num_entities, self._graph_with(questions.new)
+        asked = questions.entities[:, None] if candidates is None else np.column_stack([questions.entities, candidates])
+        row, column = np.nonzero(asked >= size)
+        reads = np.zeros((len(questions), len(questions.new)), bool)  # which new entities a question has to do with
+        reads[row, asked[row, column] - size] = True
+        source, target = graph.source.cpu().numpy(), graph.target.cpu().numpy()
+        late = np.flatnonzero((source >= size) | (target >= size))
+        scores = torch.empty(len(questions), graph.num_nodes, device=self.device)
+        kinds, kind = np.unique(reads, axis=0, return_inverse=True)
+        for number, read in enumerate(kinds):
+            rows = np.flatnonzero(kind == number)
+            own = questions.select(rows)
+            if not read.any():
+                scores[rows, :size] = self.score(Questions(own.entities, own.relations))
+                continue
+            known = np.append(np.ones(size, bool), read)  # (E + m,)
+            others = late[~(known[source[late]] & known[target[late]])]
+            part = graph.without(torch.from_numpy(others).to(self.device))
+            scores[rows] = self._score_blocks(self._ids(own.entities), self._ids(own.relations), part)
+        return scores
 
     def _block_size(self, num_nodes: int) -> int:
         """Questions that are scored at a time."""
