@@ -241,6 +241,11 @@ def test_experts_new_entities_batches_and_proposals(tmp_path, monkeypatch):
     assert any(a.score == pytest.approx(float(rows[0]["score"]), abs=1e-4) for a in scored)
     new = NewEntity("bora", "a town", facts=(Role("near", "head", "Q3"),))
     assert len(completer.tails(new, "near", k=5)) == 5
+    late, known = (Question(head=head, relation="near", k=5) for head in (new, "Q3"))
+    completer._engine.retriever._memory.clear()
+    beside = completer.ask([late, known])[1]
+    completer._engine.retriever._memory.clear()
+    assert [a.score for a in beside] == pytest.approx([a.score for a in completer.ask([known])[0]], abs=1e-5)
     before = completer.evidence("Q3", "near", new)
     assert [e.share is None for e in before.experts] == [False, False, True, True]
     added = completer.add(NewEntity("bora", "a town"))

@@ -147,8 +147,8 @@ class CandidateRetriever(FusedRetriever):
         with self._encoding:
             for i, name in enumerate(self.model.names):
                 expert = self.model.expert(name)
-                rows = np.flatnonzero(expert.knows_questions(questions))
-                if len(rows):
+                known, new = expert.knows_questions(questions), questions.entities >= self.model.kg.num_entities
+                for rows in filter(len, (np.flatnonzero(known & ~new), np.flatnonzero(known & new))):
                     own = None if held_out is None else held_out[rows]
                     for row, opinion in zip(rows, self._opinions(i, expert, questions.select(rows), own), strict=True):
                         said[row][i] = opinion
