@@ -73,6 +73,22 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(trained):
     assert of_candidates[0, 0] != together[0, middle], "a candidate's facts are known"
 
 
+def test_what_a_relation_says_that_training_has_not_seen_counts_for_nothing(trained):
+    """Its weights are as they were drawn."""
+    inference, questions = trained.kg.inference, Questions(np.array([90], np.int32), np.array([1], np.int32))
+    torch.manual_seed(0)
+    models = []
+    for more in ([], [[90, 2, 93], [91, 2, 120]]):
+        facts = np.concatenate([inference, np.array(more, np.int32).reshape(-1, 3)])
+        models.append(PathModel(graph_of(trained.kg.train, 121, 3, inference=facts), trained.config).eval())
+    models[1].load_state_dict(models[0].state_dict())
+    torch.testing.assert_close(models[1].score(questions), models[0].score(questions))
+    assert not models[1].knows_entities()[120]
+    new = [NewEntityText(f"by {relation}", facts=(Fact(relation, 91, "it"),)) for relation in (1, 2, 5)]
+    about = Questions(np.arange(121, 124, dtype=np.int32), np.zeros(3, np.int32), new)
+    assert models[1].knows_questions(about).tolist() == [True, False, False]
+
+
 def test_a_dense_graph_beside_it_changes_no_answer(trained):
     """Degrees are measured by those of training, whatever else is known."""
     dense = np.random.default_rng(0).integers([90, 0, 90], [120, 2, 120], (200, 3))

@@ -237,13 +237,19 @@ class PathModel(Model):
 
     def knows_questions(self, questions: Questions) -> Bool:
         """Those from whose entity paths begin, by relations that training has seen; a new entity needs facts."""
-        entities = np.concatenate([self.knows_entities(), [bool(new.facts) for new in questions.new]])
-        known = entities.astype(bool)[questions.entities]
+        late = [any(self._seen[fact.relation % self.kg.num_relations] for fact in new.facts) for new in questions.new]
+        known = np.concatenate([self.knows_entities(), late]).astype(bool)[questions.entities]
         return np.asarray(known & self._seen[questions.relations % self.kg.num_relations])
 
     def knows_entities(self) -> Bool:
         """Those that paths can lead to."""
-        return np.asarray(self.kg.fact_adjacency.degree > 0)
+        return self._joined
+
+    @cached_property
+    def _joined(self) -> Bool:
+        """Which entities facts join to others, by relations that training has seen.  # (E,)"""
+        ends = self._readable(self.kg.facts)[:, [0, 2]]
+        return np.asarray(np.bincount(ends.ravel(), minlength=self.kg.num_entities) > 0)
 
     def check_question(self, entity: int, relation: int) -> None:
         """Training must have seen the relation."""
@@ -263,9 +269,8 @@ class PathModel(Model):
         return (counts > 0) & self.queries.weight.any(1).cpu().numpy()[: len(counts)]
 
     def _readable(self, triples: Int32) -> Int32:
-        """Those along which messages can go: a relation that came with an update has no weights."""
-        new = ~self.queries.weight.any(1).cpu().numpy()
-        return triples[~new[triples[:, 1]]] if new.any() else triples
+        """Those along which messages can go: the weights of a relation that training has not seen are noise."""
+        return triples if self._seen.all() else triples[self._seen[triples[:, 1]]]
 
     def _message_graph(self, triples: str) -> MessageGraph:
         graph = self._graphs.get(triples)
