@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fused_runs import overrides
 from little_world import little_world
 from satkgc.cli import app
-from satkgc.completion import Completer, update_run, verify_folder
+from satkgc.completion import Completer, checking, proposals, update_run, verify_folder
 from satkgc.errors import SatkgcError
 from satkgc.kg import DECISIONS, Decision, Decisions
 from satkgc.manifest import write_json
@@ -174,6 +174,29 @@ def test_what_contradicts_is_one_line_and_nothing_is_lost(run, tmp_path, table, 
     assert "\n" not in str(told.value)
     assert state(run) == before
     assert not list(tmp_path.glob(".*partial*"))
+
+
+def test_work_that_was_stopped_before_an_update_does_not_go_on_after_it(run, new, tmp_path, monkeypatch):
+    def stopping(kept):
+        def keep(*arguments):
+            kept(*arguments)
+            raise KeyboardInterrupt
+
+        return keep
+
+    monkeypatch.setattr(proposals, "BATCH", 8)
+    monkeypatch.setattr(checking, "BATCH", 50)
+    calls = (lambda c: c.propose(tmp_path / "out.csv", n=20), lambda c: c.check(20, out=tmp_path / "doubts.csv"))
+    for call, module in zip(calls, (proposals, checking), strict=True):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "SAVE_SECONDS", 0.0)
+            patch.setattr(module, "keep", stopping(module.keep))
+            with pytest.raises(KeyboardInterrupt):
+                call(Completer.load(run))
+    update(run, new)
+    for call, what in zip(calls, ("proposal", "check"), strict=True):
+        with pytest.raises(SatkgcError, match=f"an unfinished {what} with other settings"):
+            call(Completer.load(run))
 
 
 def test_nothing_new_leaves_the_run_and_an_unfinished_one_is_refused(run, tmp_path):

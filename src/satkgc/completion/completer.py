@@ -198,7 +198,7 @@ class Completer:
         chosen -= set(map(names.relation, exclude))
         if not chosen:
             raise SatkgcError("no relation is left to propose", remedy="leave fewer out")
-        signature, properties = index_checksum(self.run), None
+        signature, properties = self._signature(), None
         if not implied:
             properties = self._engine.logic if logic is None else read_logic(self.kg, Path(logic))
         elif logic is not None:
@@ -234,7 +234,7 @@ class Completer:
         out = Path(out)
         check_doubts_file(out, n)
         state = out.with_name(out.name + ".state.npz")
-        doubts = find_doubts(self._engine, split, n, chosen, state, index_checksum(self.run), about, most)
+        doubts = find_doubts(self._engine, split, n, chosen, state, self._signature(), about, most)
         write_doubts(out, doubts)
         state.unlink(missing_ok=True)
         return doubts
@@ -386,6 +386,10 @@ class Completer:
                 retriever.add(text)
             names.add_facts(index)
         return new.id
+
+    def _signature(self) -> str:
+        """Of model and graph: an update changes the graph alone."""
+        return f"{index_checksum(self.run)} {self.kg.fingerprint}"
 
     def _vector_retriever(self) -> IndexRetriever:
         if not isinstance(self._engine.retriever, IndexRetriever):
