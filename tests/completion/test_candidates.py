@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ from scipy.special import log_softmax, logsumexp
 
 from little_world import little_world
 from satkgc.completion import Completer, NewEntity, Question, Role
+from satkgc.completion import engine as asking
 from satkgc.completion import prepare as preparing
 from satkgc.completion import recall as measuring
 from satkgc.completion.candidates import CandidateRetriever
 from satkgc.completion.prepare import open_prepared, prepare
 from satkgc.completion.retriever import FusedRetriever
+from satkgc.kg import RelationLogic
 from satkgc.models import (
     EmbeddingConfig,
     EmbeddingModel,
@@ -179,6 +182,22 @@ def test_most_candidates_being_known_new_lists_are_made():
     _, ids = retriever.search(retriever.encode(question), 10, exclude=[listed.ids])
     assert (ids >= 0).all()
     assert not np.isin(ids, listed.ids).any()
+
+
+def test_no_answer_that_objections_drop_comes_back_with_longer_lists(tmp_path, monkeypatch):
+    """They bring in candidates that come before those that were there."""
+    completer = saved(build("words", "complex", "paths"), tmp_path, monkeypatch, listed=4, near=20)
+    monkeypatch.setattr(asking, "COMPETITORS", 4)
+    completer._engine.logic = [RelationLogic(symmetric=True, transitive=r == 3) for r in range(KG.num_relations)]
+    dropped = 0
+    for question in [Question(head=f"Q{h}", relation="near", k=10, drop_known=True) for h in range(0, E, 3)]:
+        (marked,) = completer.ask([replace(question, objections="mark", k=E)])
+        (answers,) = completer.ask([replace(question, objections="drop")])
+        sound = [answer.id for answer in marked if answer.objection is None]
+        assert {answer.id for answer in answers} <= set(sound)
+        assert len({answer.id for answer in answers}) == len(answers) == min(10, len(sound))
+        dropped += len(marked) - len(sound)
+    assert dropped > 100
 
 
 def test_recall_is_a_count(tmp_path, monkeypatch):

@@ -276,15 +276,15 @@ class Engine:
 
     def _without_objections(self, plan: _EntityQuestion, encoded: EncodedQuestions) -> tuple[Float32, Int32]:
         """The best candidates that there is no objection to; ever more are searched until there are enough."""
-        k, exclude, checked, kept = plan.question.k, self.exclude(plan.query), 0, list[int]()
+        k, exclude, sound = plan.question.k, self.exclude(plan.query), dict[int, bool]()
         depth = max(COMPETITORS, k)
         while True:
             scores, ids = self._best(encoded, min(depth, len(self.retriever)), plan.allow, exclude)
-            for place in range(checked, len(ids)):
-                if self.objection(*self._triple(plan.query, int(ids[place]))) is None:
-                    kept.append(place)
-            checked = len(ids)
-            if len(kept) >= k or checked < depth or depth >= DEEPEST:
+            for entity in ids.tolist():  # what a deeper search finds need not begin with what was found before
+                if entity not in sound:
+                    sound[entity] = self.objection(*self._triple(plan.query, entity)) is None
+            kept = np.flatnonzero([sound[entity] for entity in ids.tolist()])
+            if len(kept) >= k or len(ids) < depth or depth >= DEEPEST:
                 return scores[kept], ids[kept]
             depth = min(4 * depth, DEEPEST)
 
