@@ -105,6 +105,12 @@ def test_fewer_candidates_than_competitors_are_weightless():
     assert a.curve.counts == b.curve.counts
 
 
+def test_questions_without_candidates_are_as_if_they_were_not_asked():
+    scores, labels, _ = made_up(2)
+    nothing = np.full((3, 50), -np.inf), np.zeros((3, 50), bool)
+    assert fit(np.concatenate([nothing[0], scores]), np.concatenate([nothing[1], labels])) == fit(scores, labels)
+
+
 def test_the_error_is_zero_for_the_truth_and_large_for_boasting():
     chances = np.repeat([0.1, 0.5, 0.9], 1000)
     truth = np.tile(np.arange(1000) < 100, 3)

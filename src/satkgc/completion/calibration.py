@@ -193,6 +193,8 @@ def fit(scores: Any, labels: Any, seed: int = 0, scale: float = 1.0) -> EntityCa
     are too few true candidates to learn from.
     """
     scores, labels = np.asarray(scores, float), np.asarray(labels, bool)
+    asked = np.isfinite(scores).any(1)  # a question without candidates says nothing, and its share is no number
+    scores, labels = scores[asked], labels[asked]
     half = np.random.default_rng(seed).permutation(len(scores)) < len(scores) // 2
     if min(labels[half].sum(), labels[~half].sum()) < FEWEST:
         return None
