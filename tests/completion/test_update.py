@@ -282,7 +282,7 @@ def test_no_path_goes_along_a_relation_without_weights(grown_fused):
     assert len(paths.graph.relation) == 2 * (len(paths.kg.train) - 1)
 
 
-def test_an_embedding_model_alone_answers_nothing_about_what_is_new(fused_run, tmp_path):
+def test_an_embedding_model_alone_answers_nothing_about_what_is_new(fused_run, tmp_path, caplog):
     run = tmp_path / "complex"
     shutil.copytree(fused_run / "experts" / "complex", run)
     shutil.copytree(fused_run / "graph", run / "graph")
@@ -292,8 +292,22 @@ def test_an_embedding_model_alone_answers_nothing_about_what_is_new(fused_run, t
         "EmbeddingModel: nothing is learnt of 1 new entity ('x') until it is trained; nobody answers",
     )
     completer = Completer.load(run)
-    with pytest.raises(SatkgcError, match="training saw no triples of the entity 'x'"):
-        completer.tails("x", "r0")
+    asked = (
+        lambda: completer.tails("x", "r0"),
+        lambda: completer.relations("x", "e5"),
+        lambda: completer.relations("e5", "x"),
+        lambda: completer.evidence("x", "r0", "e5"),
+        lambda: completer.evidence("e5", "r0", "x", asked="relation"),
+        lambda: completer.doubt("x", "r0", "e5"),
+    )
+    for ask in asked:
+        with pytest.raises(SatkgcError, match="training saw no triples of the entity 'x'"):
+            ask()
+    with caplog.at_level("WARNING"):
+        assert "x" not in {end for doubt in completer.check(1000) for end in (doubt.head, doubt.tail)}
+    assert "left out: 1 statement of which the model has learnt nothing" in caplog.text
+    completer.propose(tmp_path / "missing.csv", n=10_000, second_answers=True, implied=True)
+    assert ",x," not in (tmp_path / "missing.csv").read_text().replace("\n", ",")
     assert "x" not in {a.id for a in completer.tails("e1", "r0", k=50)}
     second = update_run(run, [tmp_path / "new.csv"])
     assert not second.growth
@@ -328,3 +342,4 @@ def test_a_frozen_model_reads_what_is_new_and_keeps_its_vectors(tiny_backbone, t
     with pytest.raises(SatkgcError, match="training saw no triples of the relation 'made_of'"):
         completer.tails("e1", "made_of")
     assert not model.knows_questions(Questions(np.array([0], np.int32), np.array([3], np.int32))).any()
+    assert {a.id for a in Completer.load(tmp_path / "run").relations("e1", "e5")} == {"r0", "r1", "r2"}

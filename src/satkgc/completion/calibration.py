@@ -153,6 +153,7 @@ def calibrate_entities(engine: Engine, questions: int = QUESTIONS) -> EntityCali
     """
     kg = engine.kg
     queries = sample_queries(kg, kg.valid, questions)
+    queries = [query for query, known in zip(queries, engine.answerable(queries), strict=True) if known]
     scores = np.full((len(queries), COMPETITORS), -np.inf, np.float32)
     labels = np.zeros((len(queries), COMPETITORS), bool)
     for start in range(0, len(queries), 1024):

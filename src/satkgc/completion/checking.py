@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +28,8 @@ from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
 from satkgc.models import Questions
 from satkgc.progress import progress_bar
+
+log = logging.getLogger("satkgc.completion")
 
 BATCH = 256  # statements judged at once
 MOST = 100_000  # statements listed
@@ -94,6 +97,8 @@ def doubt_statement(engine: Engine, head: int, relation: int, tail: int) -> Doub
         if entity >= engine.kg.num_entities:
             what = f"{engine.names.name(entity)!r} is not of the graph that the model was trained on"
             raise SatkgcError(what, remedy="ask for evidence instead")
+    for query in ((head, relation), (tail, relation + engine.kg.num_relations)):
+        engine.check_query(query)
     return _doubt(engine, judge(engine, np.array([[head, relation, tail]], np.int32)), 0)
 
 
@@ -121,6 +126,7 @@ def find_doubts(
     if most is not None and len(triples) > most:
         what = f"there are {len(triples):,} such statements, and at most {most:,} are looked at"
         raise SatkgcError(what, remedy="name a relation, or check them all with `satkgc check`")
+    triples = _without_unknown(engine, triples)
     if not len(triples):
         raise SatkgcError(f"{engine.kg.name} has no such {split} triples", remedy="choose another split or relation")
     triples = triples[np.random.default_rng(0).permutation(len(triples))]
@@ -141,6 +147,19 @@ def find_doubts(
                 saved = time.monotonic()
     assert worst is not None
     return [_doubt(engine, worst, row) for row in range(len(worst.triples))]
+
+
+def _without_unknown(engine: Engine, triples: Int32) -> Int32:
+    """Without those of which the model has learnt nothing, as after an update, unless others contradict them."""
+    heads, relations, tails = np.ascontiguousarray(triples.T)
+    knows, inverse = engine.model.knows_questions, relations + np.int32(engine.kg.num_relations)
+    kept = knows(Questions(heads, relations)) & knows(Questions(tails, inverse))
+    for row in np.flatnonzero(~kept).tolist():
+        kept[row] = engine.consistency.contradiction(*triples[row].tolist()) is not None
+    if count := int((~kept).sum()):
+        text = "left out: %s of which the model has learnt nothing"
+        log.warning(text, f"{count:,} statement{'s' * (count > 1)}")
+    return triples[kept]
 
 
 def check_doubts_file(out: Path, n: int) -> None:

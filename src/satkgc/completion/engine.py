@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from satkgc.arrays import Float32, Float64, Int32
+from satkgc.arrays import Bool, Float32, Float64, Int32
 from satkgc.completion.answer import Answer, EntityRef, Objection, Question
 from satkgc.completion.calibration import COMPETITORS, Calibration
 from satkgc.completion.consistency import CONTRADICTIONS, Consistency
@@ -117,6 +117,23 @@ class Engine:
             raise SatkgcError(what, remedy="ask about an entity of the graph, or use a text model")
         return self.names.resolve(ref)
 
+    def check_query(self, query: Query) -> None:
+        """Refuse a question of whose entity or relation the model has learnt nothing."""
+        entity, directed = query
+        if isinstance(entity, int) and entity < self.kg.num_entities:
+            self.model.check_question(entity, directed)
+
+    def check_ends(self, head: EntityOrText, tail: EntityOrText) -> None:
+        """Refuse two entities if the model has learnt nothing of one, whatever the relation."""
+        known = self.answerable(queries := self.relation_queries(head, tail))
+        for end in (slice(self.kg.num_relations), slice(self.kg.num_relations, None)):
+            if not known[end].any():
+                self.check_query(queries[end][0])
+
+    def answerable(self, queries: Sequence[Query]) -> Bool:
+        """Of which queries the model has something to say; scores of others are as they were drawn.  # (q,)"""
+        return self.model.knows_questions(self.questions(queries))
+
     def questions(self, queries: Sequence[Query]) -> Questions:
         """Queries as a model takes them: those about added entities and about new text carry the words."""
         new: dict[NewEntityText, int] = {}
@@ -183,7 +200,11 @@ class Engine:
         tails = self.retriever.score_one(encoded.select(slice(count)), tail)
         heads = self.retriever.score_one(encoded.select(slice(count, None)), head)
         logits = fitted.logits(tails, heads, log_shares(self.names.frequency))
-        return (tails + heads) / 2, logits, fitted.probability(logits) if fitted.questions else None
+        known = self.model.knows_questions(encoded.questions)
+        logits[~(known[:count] & known[count:])] = -np.inf  # any score of theirs is as it was drawn
+        with np.errstate(invalid="ignore"):  # where none is known
+            probabilities = fitted.probability(logits) if fitted.questions else None
+        return (tails + heads) / 2, logits, probabilities
 
     def _plan(self, question: Question) -> _EntityQuestion | _RelationQuestion:
         if question.relation is None:
@@ -191,6 +212,7 @@ class Engine:
             assert question.tail is not None
             among = range(self.kg.num_relations) if question.among is None else map(self.names.relation, question.among)
             head, tail = self.resolve(question.head), self.resolve(question.tail)
+            self.check_ends(head, tail)
             return _RelationQuestion(question, head, tail, np.unique(np.array([*among], np.int32)))
         directed = self.names.relation(question.relation)
         if question.head is None:
@@ -198,9 +220,7 @@ class Engine:
             query = (self.resolve(question.tail), directed + self.kg.num_relations)
         else:
             query = (self.resolve(question.head), directed)
-        entity, directed = query
-        if isinstance(entity, int) and entity < self.kg.num_entities:
-            self.model.check_question(entity, directed)
+        self.check_query(query)
         allow = self.names.allow(question.among, question.role)
         if question.type is not None:
             members = self.type_members(question.type)
@@ -297,6 +317,7 @@ class Engine:
         known = np.array([self.is_known(plan.head, r, plan.tail) for r in range(len(scores))], bool)
         left = plan.allow[~known[plan.allow]] if plan.question.drop_known else plan.allow
         answers = []
+        left = left[np.isfinite(logits[left])]
         for r in left[np.argsort(-logits[left], kind="stable")].tolist():
             shown, words = self.names.describe_relation(r), self.kg.relations.description(r)
             probability = None if probabilities is None else float(probabilities[r])

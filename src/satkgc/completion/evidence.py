@@ -26,6 +26,8 @@ def find_evidence(
     query, answer = (head, relation), tail
     if asked == "head":
         query, answer = (tail, relation + engine.kg.num_relations), head
+    for asked_of in ((head, relation), (tail, relation + engine.kg.num_relations)):
+        engine.check_query(asked_of)
     is_relation = asked == "relation"
     score, probability = _relation(engine, head, relation, tail) if is_relation else _entity(engine, query, answer)
     query_text, entity_text = _texts(engine, query, answer)

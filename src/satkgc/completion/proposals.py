@@ -242,6 +242,7 @@ def single_answered(kg: KnowledgeGraph) -> set[int]:
 def ask_batch(engine: Engine, directed: int, start: int, limits: Limits, best: BestTriples = NONE) -> BestTriples:
     """The answers of a batch of entities that count and could be among the best so far, in any order."""
     size, entities = engine.kg.num_relations, _members(engine, directed)[start : start + limits.batch]
+    entities = entities[engine.answerable([(entity, directed) for entity in entities.tolist()])]
     queries = [(entity, directed) for entity in entities.tolist()]
     competitors = engine.competitors(queries, engine.encode(queries))
     shape = len(queries), min(COMPETITORS, len(engine.retriever))
