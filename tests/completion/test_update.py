@@ -122,6 +122,17 @@ def test_only_what_reads_otherwise_is_encoded_and_the_rest_is_as_if(run, new, mo
     np.testing.assert_allclose(Completer.load(run).vectors(), model.encode_entities(everyone(kg)), atol=1e-5)
 
 
+def test_the_first_decision_counts_that_is_made_during_an_update(run, new):
+    assert not (run / DECISIONS).exists()
+
+    def decide(doing):
+        if doing == "encoding what changed":
+            Decisions(run / DECISIONS).add(Decision("Q1", "near", "Q2", "accept"))
+
+    update(run, new, on_progress=decide)
+    assert [d.verdict for d in Decisions(run / DECISIONS).last().values()] == ["accept"]
+
+
 def test_corrected_texts_reach_the_neighbours_that_name_them(run, tmp_path):
     entity = next(e for e in range(90) if little_world().adjacency.degree[e] > 2)
     (tmp_path / "fixed.csv").write_text(f"id,name\nQ{entity},Trulala\n")

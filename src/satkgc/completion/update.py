@@ -80,8 +80,10 @@ def update_run(
         model = load_model(old, device)
         before = Prepared(folder, _engine(folder, model, on_progress))
         with atomic_folder(target) as part:
+            if target == folder and not (folder / DECISIONS).exists():
+                (folder / DECISIONS).touch()  # the first may be made meanwhile, too
             shutil.copytree(folder, part, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
-            if target == folder and (folder / DECISIONS).exists():  # another process may decide meanwhile
+            if target == folder:  # another process may decide meanwhile
                 (part / DECISIONS).unlink()
                 _link(folder / DECISIONS, part / DECISIONS)
             kg = growth.kg.save(part / "graph")
