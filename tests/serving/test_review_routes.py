@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import threading
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ from satkgc.completion import Completer
 from satkgc.errors import SatkgcError
 from satkgc.kg import Decision, Decisions, read_decisions
 from satkgc.serving.app import create_app
-from satkgc.serving.queue import ReviewQueue
+from satkgc.serving.queue import Proposal, ReviewQueue
 from satkgc.serving.settings import ServiceSettings
 
 
@@ -97,6 +98,18 @@ def test_what_is_no_decision_is_refused_and_not_kept(reviewing, own_run: Path, c
     refused = CLIENT.post(f"{reviewing}/api/v1/decisions", json=body)
     assert (refused.status_code, refused.json()["error"][: len(error)]) == (422, error)
     assert not (own_run / "decisions.jsonl").exists()
+
+
+def test_what_is_taken_back_while_it_is_listed_is_there_or_not(tmp_path: Path) -> None:
+    rows = [Proposal("a", "r", str(i), "", "", "", "", "", 0.5, None, "open") for i in range(200)]
+    queue = ReviewQueue(rows, Decisions(tmp_path / "decisions.jsonl"))
+    for row in rows:
+        queue.decide((row.head, row.relation, row.tail), "accept")
+    back = threading.Thread(target=lambda: [queue.decide((r.head, r.relation, r.tail), "open") for r in rows])
+    back.start()
+    while back.is_alive():
+        queue.select("accept", None)
+    assert queue.select("accept", None) == []
 
 
 def test_without_proposals_nothing_can_be_written(url: str) -> None:

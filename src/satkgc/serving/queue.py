@@ -97,10 +97,12 @@ class ReviewQueue:
 
     def select(self, verdict: Verdict | Literal["all"], relation: str | None) -> list[Proposal]:
         """Those of a verdict and a relation: undecided ones in their order, others the last decided first."""
-        rows = [row for row in self._decided() if verdict in ("all", row.verdict) and relation in (None, row.relation)]
+        last = self._decisions.last()  # once: a decision may be taken back meanwhile
+        decided = self._decided(last)
+        rows = [row for row in decided if verdict in ("all", row.verdict) and relation in (None, row.relation)]
         if verdict in ("open", "all"):
             return rows
-        when = {statement: number for number, statement in enumerate(self._decisions.last())}
+        when = {statement: number for number, statement in enumerate(last)}
         return sorted(rows, key=lambda row: -when[row.head, row.relation, row.tail])
 
     def decide(self, statement: Statement, verdict: Verdict) -> None:
@@ -111,8 +113,8 @@ class ReviewQueue:
         names = row.head_name, row.relation_name, row.tail_name
         self._decisions.add(Decision(*statement, verdict, *names, row.score, row.probability))
 
-    def _decided(self) -> list[Proposal]:
-        last = self._decisions.last()
+    def _decided(self, last: dict[Statement, Decision] | None = None) -> list[Proposal]:
+        last = self._decisions.last() if last is None else last
         return [
             row if (decision := last.get(statement)) is None else replace(row, verdict=decision.verdict)
             for statement, row in self._rows.items()
