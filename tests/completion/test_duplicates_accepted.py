@@ -57,6 +57,12 @@ def test_same_as_and_a_map(tmp_path, delimiter) -> None:
     assert (tmp_path / "same.tsv").read_text() == "http://e/b\thttp://e/a\n-3\thttp://e/a\n"  # a chain has one end
 
 
+def test_ids_that_differ_in_spaces_are_two(tmp_path) -> None:
+    table = review(tmp_path / "same.csv", [duplicate("b", " b"), duplicate("a ", "c")], ("yes", "yes"))
+    accept_duplicates(table, tmp_path / "same.tsv")
+    assert (tmp_path / "same.tsv").read_text() == " b\tb\nc\ta \n"
+
+
 def test_cells_that_would_be_formulas_are_escaped(tmp_path) -> None:
     write_duplicates(tmp_path / "same.csv", [duplicate("=1+1", "@b")])
     (row,) = csv.DictReader((tmp_path / "same.csv").open(newline=""))

@@ -97,6 +97,18 @@ def test_rows_that_were_emptied_are_passed_over_and_quotes_must_close(reviewed, 
         accept_proposals(reviewed, tmp_path / "second.nt")
 
 
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_spaces_around_an_id_are_of_the_id(tmp_path, ending):
+    rows = [(" b", "r", "a ", "B", "R", "A", 0.5, None, "", ""), ("b", " r", "a", "B", "R", "A", 0.5, None, "", "")]
+    write_triples(tmp_path / f"new{ending}", [rows], for_spreadsheet=True)
+    text = (tmp_path / f"new{ending}").read_text()
+    mark = "," if ending == ".csv" else "\t"
+    (tmp_path / f"reviewed{ending}").write_text(text.replace(f"0.500000{mark}{mark}", f"0.500000{mark}{mark}yes"))
+    accept_proposals(tmp_path / f"reviewed{ending}", tmp_path / "accepted.tsv")
+    lines = (tmp_path / "accepted.tsv").read_text().splitlines()[1:]
+    assert [tuple(line.split("\t")[:3]) for line in lines] == [row[:3] for row in rows]
+
+
 def test_a_table_that_nobody_looked_through_writes_nothing(reviewed, tmp_path):
     reviewed.write_text(reviewed.read_text().replace(";yes", ";").replace(";X", ";"))
     with pytest.raises(SatkgcError, match=r"no row says yes in column 'accept'; write yes"):

@@ -111,7 +111,7 @@ def _rows(file: Path, column: str | None) -> Iterator[tuple[Row, bool]]:
     for record, verdict, where in reviewed_records(file, COLUMNS[:3], column, "propose"):
         words = [cell(record, name) for name in (*COLUMNS[:6], *DESCRIPTIONS)]
         head, relation, tail, *names = words
-        if not (head and relation and tail):
+        if not (head.strip() and relation.strip() and tail.strip()):
             raise SatkgcError("a triple without head, relation or tail", where=where, remedy="fill it in")
         score, probability = (number(record, name, where) for name in COLUMNS[6:])
         row = head, relation, tail, names[0], names[1], names[2], score or 0.0, probability, names[3], names[4]

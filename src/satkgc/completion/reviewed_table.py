@@ -60,7 +60,7 @@ def reviewed_records(
 
 def cell(record: Record, name: str) -> str:
     """A text as it was before it was escaped for a spreadsheet; empty where there is none."""
-    return unescape((record.get(name) or "").strip())
+    return unescape(record.get(name) or "")  # with spaces around it: an id may have some
 
 
 def number(record: Record, name: str, where: str) -> float | None:

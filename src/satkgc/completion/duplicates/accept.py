@@ -43,7 +43,7 @@ def accepted_pairs(reviewed: Path, column: str = ACCEPT) -> tuple[list[AcceptedP
     for record, yes, where in reviewed_records(reviewed, PAIR, column, "duplicates"):
         total += 1
         entity, duplicate = (cell(record, name) for name in PAIR)
-        if not (entity and duplicate) or entity == duplicate:
+        if not (entity.strip() and duplicate.strip()) or entity == duplicate:
             raise SatkgcError("not a pair of two entities", where=where, remedy="give it two ids, or remove the row")
         if yes:
             first, second = (number(record, name, where) or 0 for name in DEGREES)
