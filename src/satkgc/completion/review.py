@@ -56,7 +56,7 @@ def accept_into(reviewed: str | Path, graph: str | Path, column: str = ACCEPT) -
         return 0, base if is_graph_folder(graph) else base.save(graph)
     with TemporaryDirectory() as folder:
         write_triples(Path(folder, "accepted.csv"), [fresh])
-        grown = KnowledgeGraph.load([base.path or reviewed, Path(folder, "accepted.csv")])
+        grown = KnowledgeGraph.load([base.path or reviewed, Path(folder, "accepted.csv")], split="none")
         return len(fresh), grown.save(graph, overwrite=True)
 
 
