@@ -253,6 +253,12 @@ def test_predicates_of_texts_can_be_chosen(turtle) -> None:  # type: ignore[no-u
         turtle(text, label="http://e/titel")
 
 
+def test_a_prefix_may_be_declared_further_down(turtle) -> None:  # type: ignore[no-untyped-def]
+    """As in files that were put together."""
+    text = '@prefix m: <http://m/> . :a m:title "T" .' + "".join(f" :a :knows :b{i} ." for i in range(120))
+    assert turtle(text + ' :b m:title "B" .', label="m:title").entities["http://e/a"] == ("T", "")
+
+
 sizes = st.lists(st.integers(1, 60), min_size=1, max_size=20)
 
 

@@ -31,7 +31,7 @@ log = logging.getLogger("satkgc.kg")
 FEW = 5  # examples in a message
 ENDLESS = "a literal or IRI that does not end, or has more than 16 MiB"  # the most that pyoxigraph holds
 BLOCK = 1 << 20  # bytes of statements looked at again at once, to find the broken ones
-PREFIX_EVERY = 100  # statements between two looks at the prefixes that a file declares
+PREFIX_EVERY = 100  # statements, at most, between two looks at the prefixes that a file declares
 
 
 def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
@@ -100,8 +100,10 @@ def _quads(file: SourceFile, prefixes: dict[str, str]) -> Iterator[Any]:
         try:
             # Relative IRIs are resolved against the file's name alone, so that ids do not depend on where it lies.
             parser = pyoxigraph.parse(reader, form, base_iri=f"file:///{quote(file.stem)}", rename_blank_nodes=True)
+            predicates: set[Any] = set()
             for number, quad in enumerate(parser):
-                if number % PREFIX_EVERY == 0:
+                if number % PREFIX_EVERY == 0 or quad.predicate not in predicates:
+                    predicates.add(quad.predicate)
                     prefixes.update(getattr(parser, "prefixes", {}))  # so far; not every version tells
                 yield quad
             prefixes.update(getattr(parser, "prefixes", {}))
