@@ -228,6 +228,14 @@ def test_a_graph_without_a_statement_is_refused(tmp_path: Path) -> None:
         read_graph(tmp_path / "g.nt", ReadOptions(graphs=("http://e/g",)))
 
 
+def test_a_description_that_is_a_node_is_told(turtle, caplog: pytest.LogCaptureFixture) -> None:  # type: ignore[no-untyped-def]
+    source = turtle(':a skos:note :n , "a note" ; rdfs:label [ :of :b ] .')
+    assert source.entities["http://e/a"] == ("a", "a note")
+    note, label = "http://www.w3.org/2004/02/skos/core#note", "http://www.w3.org/2000/01/rdf-schema#label"
+    told = f"g: left out of the graph: 2 names and descriptions that are no text (1 of {note}, 1 of {label})"
+    assert told in caplog.text
+
+
 def test_other_names_stand_in_the_description(turtle) -> None:  # type: ignore[no-untyped-def]
     other = ", ".join(f'"N{i}"' for i in range(9))
     source = turtle(

@@ -53,6 +53,7 @@ class RdfNodes:
         self._composed: dict[str, tuple[str, ...]] = {}  # relations made of several
         self._values = Literals(options)
         self._literals: Counter[str] = Counter()  # those left out, by predicate
+        self._no_texts: Counter[str] = Counter()  # what should be a text and is a node, by predicate
         self._quoted = 0
         self._languages = options.languages
 
@@ -67,6 +68,8 @@ class RdfNodes:
         if (role := self._texts.role(predicate, self.prefixes)) is not None:
             if isinstance(object, literal):
                 self._add_text(subject, role, object)
+            else:
+                self._no_texts[predicate] += 1
             return
         if isinstance(object, literal):
             wanted = self._values.wants(predicate, self.prefixes)
@@ -186,16 +189,20 @@ class RdfNodes:
             return " ".join(self._name(step) for step in self._composed[key])
         return self._texts.names.of(self._nodes.get(key, 2**31)) or name_from_id(key)
 
-    def _literal_predicates(self) -> str:
-        """The predicates of most of the literals."""
-        most = [f"{count:,} of {predicate}" for predicate, count in self._literals.most_common(FEW)]
-        return ", ".join([*most, "…"] if len(self._literals) > FEW else most)
+    def _predicates(self, counts: Counter[str]) -> str:
+        """The predicates of most of what was left out."""
+        most = [f"{count:,} of {predicate}" for predicate, count in counts.most_common(FEW)]
+        return ", ".join([*most, "…"] if len(counts) > FEW else most)
 
     def _tell(self, name: str, loose: int, made: int) -> None:
         left_out = [
             f"{count:,} {what}"
             for count, what in (
-                (self._literals.total(), f"literals ({self._literal_predicates()})"),
+                (self._literals.total(), f"literals ({self._predicates(self._literals)})"),
+                (
+                    self._no_texts.total(),
+                    f"names and descriptions that are no text ({self._predicates(self._no_texts)})",
+                ),
                 (loose, "triples of blank nodes without a name"),
                 (self._quoted, "statements about statements"),
             )
