@@ -185,6 +185,22 @@ def test_enter_takes_nothing_that_was_suggested_for_another_text(page) -> None: 
     assert page.locator("#entity").input_value() == "wolf"
 
 
+def test_a_slow_search_does_not_take_the_place_of_a_later_question(page) -> None:  # type: ignore[no-untyped-def]
+    waiting = []
+    page.route("**/api/v1/entities?*", lambda route: waiting.append((route, route.fetch())))
+    page.locator("#entity").fill("dog")
+    page.keyboard.press("Enter")
+    page.locator("#examples button", has_text="cat").click()
+    page.locator(".answer").first.wait_for()
+    before = page.locator("#status").text_content(), names(page)
+    assert waiting
+    for route, response in waiting:
+        route.fulfill(response=response)
+    page.wait_for_timeout(300)
+    assert (page.locator("#status").text_content(), names(page)) == before
+    assert page.locator("#entity").input_value() == "cat"
+
+
 def test_probabilities_are_written_so_that_nothing_is_certain(page) -> None:  # type: ignore[no-untyped-def]
     values = [0, 0.0004, 0.0123, 0.0994, 0.5, 0.994, 0.9994, 1]
     program = "async (values) => { const { percent } = await import('/static/dom.js'); return values.map(percent); }"

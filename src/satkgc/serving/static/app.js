@@ -46,25 +46,25 @@ function close(refocus) {
 }
 
 // What is given: an entity of the graph, or new words; null while there is neither.
-async function subject() {
+async function subject(signal) {
   if (state.fresh) {
     const name = byId("new-name").value.trim(), description = byId("new-description").value.trim();
     if (!name) return null;
-    await facts.settle((text) => find(facts.combobox, text, "pick one of the suggestions or remove it"));
+    await facts.settle((text) => find(facts.combobox, text, "pick one of the suggestions or remove it", signal));
     return { name, description, facts: facts.references, neighbours: facts.neighbours };
   }
-  return picked(combobox, "pick one of the suggestions or describe it as new");
+  return picked(combobox, "pick one of the suggestions or describe it as new", signal);
 }
 
 // The entity of a field, looked up by name if no suggestion was picked; null while it is empty.
-async function picked(field, remedy) {
+async function picked(field, remedy, signal) {
   const text = field.input.value.trim();
-  if (!field.picked && text) field.set(await find(field, text, remedy));
+  if (!field.picked && text) field.set(await find(field, text, remedy, signal));
   return field.picked;
 }
 
-async function find(field, text, remedy) {
-  const same = called(text, await search(text));
+async function find(field, text, remedy, signal) {
+  const same = called(text, await search(text, signal));
   if (!same.length) throw new Error(`nothing in the graph is called “${text}”; ${remedy}`);
   if (same.length === 1) return same[0];
   const why = `${same.length === MOST ? `${MOST} or more` : same.length} are called “${text}”: pick one`;
@@ -77,9 +77,9 @@ async function ask(scroll = true) {
   const pending = (state.pending = new AbortController());
   close();
   try {
-    const entity = await subject();
+    const entity = await subject(pending.signal);
     if (!entity) return empty(state.fresh ? "Give the new entity a name." : "Type an entity to begin.");
-    const other = asked() === "relation" ? await picked(across, "pick one of the suggestions") : null;
+    const other = asked() === "relation" ? await picked(across, "pick one of the suggestions", pending.signal) : null;
     if (asked() === "relation" && !other) return empty("Type the tail as well.");
     remember(entity, other);
     status(`Asking about ${readable(entity.name)}`, "waiting");
@@ -92,7 +92,7 @@ async function ask(scroll = true) {
     meaning(rows);
     if (scroll && innerWidth <= 720) byId("status").scrollIntoView({ block: "start" });
   } catch (error) {
-    if (error.name === "AbortError") return;
+    if (pending.signal.aborted) return; // another question came meanwhile
     empty(error.message, "error");
   }
 }
