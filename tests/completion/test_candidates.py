@@ -182,6 +182,10 @@ def test_most_candidates_being_known_new_lists_are_made():
     _, ids = retriever.search(retriever.encode(question), 10, exclude=[listed.ids])
     assert (ids >= 0).all()
     assert not np.isin(ids, listed.ids).any()
+    alone = CandidateRetriever(build("words"), listed=10)
+    (listed,) = alone.shortlists(question)
+    _, ids = alone.search(alone.encode(question), 10, exclude=[listed.ids[:5]])  # no more than half of them
+    assert (ids >= 0).all()
 
 
 def test_no_answer_that_objections_drop_comes_back_with_longer_lists(tmp_path, monkeypatch):

@@ -153,7 +153,7 @@ class Shortlist:
         if allow is not None and len(allow) <= wanted:
             return allow[~np.isin(allow, exclude)]
         left = self.ids[~np.isin(self.ids, exclude)]
-        if allow is None and k <= self.length and 2 * len(left) >= len(self.ids):
+        if allow is None and k <= min(self.length, len(left)) and 2 * len(left) >= len(self.ids):
             return left
         return _union([o.best(wanted, allow, exclude) for o in self.opinions if o is not None])
 
