@@ -73,14 +73,13 @@ def test_what_was_accepted_goes_back_into_the_graph(completer, reviewed, tmp_pat
         assert alone.entities.description(index) == kg.entities.description(known)
 
 
-def test_a_graph_that_was_imported_without_a_split_stays_so(tmp_path):
-    triples = [f"e{i},r,e{(7 * i + j) % 40}" for i in range(40) for j in range(3)]
-    (tmp_path / "all.csv").write_text("\n".join(["head,relation,tail", *triples]))
-    KnowledgeGraph.load(tmp_path / "all.csv", split="none").save(tmp_path / "graph")
-    write_triples(tmp_path / "new.csv", [[("e0", "r", "e9", "e0", "r", "e9", 0.5, None, "", "")]])
-    (tmp_path / "new.csv").write_text((tmp_path / "new.csv").read_text().replace("0.500000,,", "0.500000,,yes"))
-    count, grown = accept_into(tmp_path / "new.csv", tmp_path / "graph")
-    assert (count, len(grown.train), len(grown.valid), len(grown.test)) == (1, 121, 0, 0)
+def test_a_graph_without_a_split_gets_what_was_accepted_and_no_split(completer, reviewed, tmp_path):
+    kg = completer.kg
+    KnowledgeGraph.from_arrays("all", kg.entities, kg.relations, kg.train).save(tmp_path / "graph")
+    lines = reviewed.read_text(encoding="utf-8-sig").splitlines()
+    reviewed.write_text("\n".join([*lines, lines[2]]), encoding="utf-8")  # a row that was copied
+    count, grown = accept_into(reviewed, tmp_path / "graph")
+    assert (count, len(grown.train), len(grown.valid), len(grown.test)) == (2, len(kg.train) + 2, 0, 0)
 
 
 @pytest.mark.parametrize(

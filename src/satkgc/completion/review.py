@@ -51,12 +51,12 @@ def accept_into(reviewed: str | Path, graph: str | Path, column: str = ACCEPT) -
     else:
         remedy = "give one that `satkgc kg import` wrote" + (", or a new name" if reviewed.is_dir() else "")
         raise SatkgcError("no graph here", where=graph, remedy=remedy)
-    fresh = [row for row in accepted if not _has(base, row)]
+    fresh = list({row[:3]: row for row in accepted if not _has(base, row)}.values())
     if not fresh:
         return 0, base if is_graph_folder(graph) else base.save(graph)
     with TemporaryDirectory() as folder:
         write_triples(Path(folder, "accepted.csv"), [fresh])
-        grown = KnowledgeGraph.load([base.path or reviewed, Path(folder, "accepted.csv")], split="none")
+        grown = KnowledgeGraph.load([base.path or reviewed, Path(folder, "accepted.csv")])
         return len(fresh), grown.save(graph, overwrite=True)
 
 

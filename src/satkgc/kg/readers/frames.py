@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ def add_tables(kg: KnowledgeGraph, sources: Sequence[str | Path], options: ReadO
                     "a graph that has been read takes more triples from tables", where=file.shown, remedy=remedy
                 )
         tables = [FrameTable(columns, kg.name), *(open_table(file) for file in files)]
+        options = replace(options, split="none")  # a graph without valid and test stays without
         return read_tables(options.name or kg.name, tables, [listed], relations, options)
 
 
