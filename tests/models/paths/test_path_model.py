@@ -101,6 +101,17 @@ def test_a_dense_graph_beside_it_changes_no_answer(trained):
     torch.testing.assert_close(*scores)
 
 
+def test_what_an_update_adds_elsewhere_changes_no_answer(trained, tmp_path):
+    """Nor does it in the run that the update leaves behind."""
+    dense = np.unique(np.random.default_rng(0).integers([120, 0, 120], [150, 2, 150], (200, 3)), axis=0)
+    kg = graph_of(np.concatenate([trained.kg.train, dense]), 150, 2, inference=trained.kg.inference)
+    questions = Questions(trained.kg.train[:5, 0], trained.kg.train[:5, 1])
+    grown = trained.grow(kg)
+    grown.save(tmp_path)
+    for model in (grown, PathModel.load(tmp_path, kg, trained.config)):
+        torch.testing.assert_close(model.score(questions)[:, :120], trained.score(questions))
+
+
 def test_a_neighbourhood_that_holds_all_that_can_be_reached_scores_it_as_the_whole_graph(trained):
     test = trained.kg.test[:3]
     questions = Questions(test[:, 0], test[:, 1])

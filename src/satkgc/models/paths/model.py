@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -23,18 +24,19 @@ from torch.nn import functional
 from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
+from satkgc.manifest import read_json, write_json
 from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions
-from satkgc.models.paths.aggregate import STATISTICS, aggregate, aggregate_plain
 from satkgc.models.paths.cpu_layers import cpu_layers
 from satkgc.models.paths.graph import MessageGraph, find_edges, mean_log_degree
+from satkgc.models.paths.layer import PathLayer
 from satkgc.models.paths.neighbourhood import neighbourhood, triples_within
-from satkgc.models.paths.update import update, update_plain
 from satkgc.sampling import Batch
 from satkgc.settings import Settings
 
 QUESTIONS = 64  # scored at a time, at most
 NUMBERS = 1 << 27  # of the states that are held at once when scoring
 HIDDEN = 1 << 26  # of them, read out at a time
+DEGREES = "degrees.json"
 
 
 class PathConfig(ModelConfig):
@@ -70,45 +72,6 @@ class PathBatch:
 
     def __len__(self) -> int:
         return len(self.heads)
-
-
-class PathLayer(nn.Module):
-    """One hop: aggregate what neighbours hold, and update every state by it (Corso et al., 2020)."""
-
-    def __init__(self, dim: int, num_relations: int) -> None:
-        super().__init__()
-        self.weights = nn.Linear(dim, num_relations * dim)  # of each edge's relation, given the question's
-        self.own = nn.Linear(dim, dim)
-        self.update = nn.Linear(STATISTICS * dim, 3 * dim, bias=False)  # plain, times log-degree, by log-degree
-        self.norm = nn.LayerNorm(dim)
-        nn.init.normal_(self.weights.weight, std=0.02)
-        nn.init.normal_(self.weights.bias, std=0.5)
-        bound = ((1 + 3 * STATISTICS) * dim) ** -0.5
-        for parameter in (self.own.weight, self.own.bias, self.update.weight):
-            nn.init.uniform_(parameter, -bound, bound)
-
-    def forward(
-        self,
-        states: Tensor,
-        queries: Tensor,
-        heads: Tensor,
-        graph: MessageGraph,
-        edge_weights: Tensor | None = None,
-        plain: bool = False,
-    ) -> Tensor:
-        """# states (N, B, D), queries (B, D), heads (B,) → (N, B, D)"""
-        nodes, batch, dim = states.shape
-        weights = self.weights(queries).view(batch, -1, dim).transpose(0, 1)  # (2R, B, D)
-        parts = states, weights.to(states.dtype), queries.to(states.dtype), heads, graph
-        unfused = plain or edge_weights is not None
-        statistics = aggregate_plain(*parts, edge_weights) if unfused else aggregate(*parts)
-        changes = self.update(statistics.flatten(2)).view(nodes, batch, 3, dim)
-        return (update_plain if plain else update)(states, self.own(states), changes, graph.scale, self.norm)
-
-    def matrices(self) -> Tensor:
-        """Of statistics and own state together: plain, times log-degree, by log-degree.  # (3, D, 5D)"""
-        own = functional.pad(self.own.weight[None], (0, 0, 0, 0, 0, 2))  # (3, D, D)
-        return torch.cat([self.update.weight.view(3, -1, self.update.in_features), own], 2)
 
 
 class PathModel(Model):
@@ -261,6 +224,25 @@ class PathModel(Model):
     def learnt(self) -> tuple[Bool, Bool]:
         """All entities, and relations that training saw."""
         return np.ones(self.kg.num_entities, bool), self._seen
+
+    def grow(self, kg: KnowledgeGraph) -> Self:
+        """Degrees are measured as before."""
+        model = super().grow(kg)
+        model._typical = self._typical
+        return model
+
+    def save(self, folder: Path) -> None:
+        """The parameters, and what degrees are measured by: a graph that has grown since does not tell."""
+        super().save(folder)
+        write_json(folder / DEGREES, {"typical": self._typical})
+
+    @classmethod
+    def load(cls, folder: Path, kg: KnowledgeGraph, config: Settings, device: torch.device | str = "cpu") -> Self:
+        """Open what `save` wrote; earlier versions left the degrees out."""
+        model = super().load(folder, kg, config, device)
+        if (folder / DEGREES).exists():
+            model._typical = float(read_json(folder / DEGREES)["typical"])
+        return model
 
     @cached_property
     def _seen(self) -> Bool:
