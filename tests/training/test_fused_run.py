@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -202,6 +203,8 @@ def test_a_row_of_results_is_made_of_it(whole):
 def test_several_seeds_of_one_recipe_are_numbered(whole):
     text, plain, _ = whole.experts.values()
     assert expert_names([text, plain, plain]) == ["neighbours", "complex-1", "complex-2"]
+    own = SimpleNamespace(config=SimpleNamespace(recipe="mine/complex-1.toml"))
+    assert expert_names([plain, plain, own]) == ["complex-1", "complex-2", "complex-1-1"], "each has a name of its own"
 
 
 def test_settings_reach_the_experts():

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
@@ -65,8 +66,9 @@ def expert_names(runs: Sequence[RunFolder]) -> list[str]:
     recipes = [Path(run.config.recipe).stem for run in runs]
     often, names = Counter(recipes), list[str]()
     for recipe in recipes:
-        place = 1 + sum(name.startswith(f"{recipe}-") for name in names)
-        names.append(f"{recipe}-{place}" if often[recipe] > 1 else recipe)
+        numbered = (f"{recipe}-{number}" for number in count(1))
+        plain = [recipe] if often[recipe] == 1 else []
+        names.append(next(name for name in chain(plain, numbered) if name not in names))
     return names
 
 
