@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from satkgc.errors import SatkgcError
-from satkgc.kg import CATALOGUE
+from satkgc.kg import CATALOGUE, KnowledgeGraph
 from satkgc.settings import build, flatten, names_of
 from satkgc.training import Config, make_config, recipe_names
 from satkgc.training.config import ALIASES, EXECUTION
@@ -364,3 +364,24 @@ def test_numbers_of_numpy_are_numbers():
 
 def test_every_setting_has_a_dotted_name():
     assert set(flatten(Config().model_dump())) == set(names_of(Config))
+
+
+def test_paths_of_a_graph_without_settings_may_follow_another_triple_of_the_pair_they_are_asked_for():
+    for name in (None, "wordnet-sample", "WN18RR-v1", "FB15k-237-v1"):
+        assert make_config("paths", benchmark=name).model.exclude == "edge", name
+
+
+def joined(kg):
+    """The share of held-out pairs that a training triple joins, whichever way round."""
+    ends = {frozenset(pair) for pair in kg.train[:, ::2].tolist()}
+    held_out = np.concatenate([kg.valid, kg.test])[:, ::2].tolist()
+    return sum(frozenset(pair) in ends for pair in held_out) / len(held_out)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["FB15k-237", "FB15k-237N", "BLP-FB15k-237-inductive", "WN18RR", "UMLS"])
+def test_they_never_do_where_training_joins_no_held_out_pair(name, shared_data, monkeypatch):
+    monkeypatch.setenv("SATKGC_DATA", str(shared_data))
+    exclude = make_config("paths", benchmark=name).model.exclude
+    assert (exclude == "pair") == (joined(KnowledgeGraph.load(name)) == 0)
+    assert make_config("fused", benchmark=name).experts["paths"].model.exclude == exclude

@@ -49,9 +49,9 @@ class PathConfig(ModelConfig):
     """Numbers that an entity's state has."""
     layers: int = Field(default=6, ge=1)
     """Length of the longest path that is followed."""
-    exclude: Literal["pair", "edge"] = "pair"
-    """Which edges a training step leaves out of its graph: all between the two ends of a triple that it asks, or the
-    triple alone (and its inverse). Otherwise every answer would be one hop away."""
+    exclude: Literal["edge", "pair"] = "edge"
+    """Which edges a training step leaves out of its graph, lest every answer be one hop away: the triple that it asks
+    (and its inverse), or all between the two ends, for graphs whose held-out ends no training triple joins."""
     neighbourhood: int = Field(default=0, ge=0)
     """Answer a question from so many entities, those nearest to it by personalised PageRank; 0: from the whole graph.
     All others rank behind them. For graphs too large to go over for every question."""
