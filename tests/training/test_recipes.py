@@ -223,6 +223,9 @@ def test_what_is_set_counts_over_graph_and_recipe():
         ("model.loss.frequency", "1", "it takes true or false"),
         ("training.learning_rate", "5", "training.learning_rate is 5.0; set it to between 0 and 1"),
         ("training.clip", "nan", "training.clip"),
+        ("training.seed", "-1", "training.seed is -1; set it to 0 or more"),  # what is seeded takes no others
+        ("training.seed", 2**64, "training.seed is 18446744073709551616; set it to 0 or more"),
+        ("evaluation.seed", "-1", "evaluation.seed is -1; set it to 0 or more"),
         ("model.kind", "magic", "model.kind is 'magic'; it takes one of embedding, frozen, fused, paths, star, text"),
         ("sampling.sampler", "magic", "sampling.sampler is 'magic'; choose one of brwr, rwr, brwr_p, mcmc, random"),
         ("sampling.batch_size", "7", "sampling.batch_size is 7; set an even number"),

@@ -27,7 +27,7 @@ class EvaluationConfig(Settings):
     """That bonus, added to the cosine."""
     memory_mib: int = Field(default=2048, ge=16)
     """For entity vectors and scores; vectors that need more go to a temporary file."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     """Of the sampled candidates."""
 
     @field_validator("candidates", mode="before")

@@ -19,7 +19,7 @@ class TrainingConfig(Settings):
 
     section: ClassVar[str] = "training"
 
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**64)
     """Of the batches, of dropout and of which triples are validated."""
     epochs: float = Field(default=10.0, gt=0)
     """Length of the run in epochs, as `sampling.epoch_rule` counts them."""
