@@ -134,6 +134,12 @@ def test_a_tree_is_told_where_it_is_wrong_and_what_it_may_have_meant(tree, messa
     assert str(refusal.value).startswith("mine.toml: ")
 
 
+def test_a_table_that_is_set_to_a_value_is_told_from_an_unknown_setting():
+    message = r"^kitchen\.oven is a table of settings; set one of them, such as kitchen\.oven\.degrees$"
+    with pytest.raises(SatkgcError, match=message):
+        parse(House, {"kitchen.oven": "hot"}, ALIASES)
+
+
 def test_an_empty_table_of_a_wrong_name_is_refused_too():
     with pytest.raises(SatkgcError, match=r"unknown setting kitchn; did you mean kitchen\?"):
         build(House, {"kitchn": {}}, aliases=ALIASES)

@@ -136,6 +136,9 @@ def unknown_setting(name: str, known: Iterable[str], aliases: Mapping[str, str])
     known = list(known)
     tables = {".".join(setting.split(".")[: i + 1]) for setting in known for i in range(setting.count("."))}
     leaf = _leaf(name)
+    if name in tables and aliases.get(leaf) not in known:
+        own = next(setting for setting in known if setting.startswith(f"{name}."))
+        return SatkgcError(f"{name} is a table of settings", remedy=f"set one of them, such as {own}")
     near = difflib.get_close_matches(leaf, sorted({_leaf(k) for k in [*known, *tables]}), n=1, cutoff=SIMILARITY)
     meant = [k for k in known if k == aliases.get(leaf)] or [k for k in [*known, *sorted(tables)] if _leaf(k) in near]
     best = difflib.get_close_matches(name, meant, n=1, cutoff=0)
