@@ -238,6 +238,8 @@ def test_settings_reach_the_experts():
         ({"experts.tekst.training.epochs": 3}, "there is no such expert"),
         ({"experts.text.training.epoch": 3}, "did you mean training.epochs"),
         ({"experts.text.recipe": "nobody's"}, "unknown recipe"),
+        ({"experts.a b.recipe": "complex"}, "^'a b' is no name of an expert; use letters"),
+        ({"experts.more.recipe": "quick"}, "^the expert more is a fused model itself; name its experts"),
     ],
 )
 def test_settings_that_reach_nobody_are_refused(setting, what):

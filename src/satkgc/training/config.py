@@ -122,18 +122,13 @@ class Config(Settings):
     experts: dict[str, Config] = Field(default_factory=dict)
     """Of a fused model: the settings of each run that it is made of, by the name it has in the run folder."""
 
-    @field_validator("experts")
-    @classmethod
-    def _named(cls, experts: dict[str, Config]) -> dict[str, Config]:
-        for name, config in experts.items():
-            if not re.fullmatch(r"[\w-]+", name):
-                raise ValueError(f"{name!r} is no name of an expert: use letters, digits, - and _")
-            if config.experts:
-                raise ValueError(f"the expert {name} is a fused model itself: name its experts instead")
-        return experts
-
     @model_validator(mode="after")
-    def _fused_has_experts(self) -> Config:
+    def _experts_fit(self) -> Config:
+        for name, config in self.experts.items():
+            if not re.fullmatch(r"[\w-]+", name):
+                raise ValueError(f"{name!r} is no name of an expert; use letters, digits, - and _")
+            if config.experts:
+                raise ValueError(f"the expert {name} is a fused model itself; name its experts instead")
         if bool(self.experts) != (self.model.kind == "fused"):
             what = "model.kind is fused and there are no experts" if not self.experts else "experts without a mixture"
             raise ValueError(f'{what}; set model.kind to "fused" and name recipes under [experts.NAME]')
