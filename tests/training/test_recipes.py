@@ -340,6 +340,22 @@ def test_a_file_of_ones_own_stands_over_the_settings_for_a_graph(tmp_path):
     assert (set_to.sampling.batch_size, set_to.training.epochs) == (64, 1.0)
 
 
+def test_what_a_file_of_ones_own_says_for_a_graph_stands_over_what_it_says_for_all(tmp_path):
+    base, mine = tmp_path / "base.toml", tmp_path / "mine.toml"
+    base.write_text(
+        'extends = "complex"\n[sampling]\nbatch_size = 500\n[training]\nepochs = 7\nclip = 2\n'
+        '[graph."WN18RR".training]\nsteps = 30\n[graph.small.sampling]\nbatch_size = 400\n'
+    )
+    wn18rr, small = make_config(base, benchmark="WN18RR"), make_config(base, triples=50)
+    assert (wn18rr.total_steps(86_835), wn18rr.training.clip, wn18rr.sampling.batch_size) == (30, 2.0, 500)
+    assert small.sampling.batch_size == 100  # what the graph can fill
+    assert make_config(base).total_epochs(500) == 7
+    mine.write_text('extends = "base"\n[training]\nepochs = 9\n[graph."UMLS".training]\nclip = 3\n')
+    assert make_config(mine, benchmark="WN18RR").training.epochs == 9  # the nearer file's word
+    assert make_config(mine, benchmark="WN18RR").training.steps is None
+    assert make_config(mine, benchmark="UMLS").training.clip == 3
+
+
 def test_epochs_in_a_file_of_ones_own_stand_before_the_steps_below(tmp_path):
     (tmp_path / "steps.toml").write_text('extends = "satkgc"\n[training]\nsteps = 9\n')
     (tmp_path / "epochs.toml").write_text('extends = "steps"\n[training]\nepochs = 1\n')

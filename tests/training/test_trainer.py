@@ -288,6 +288,15 @@ def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(setti
         train(graph, recipe, out, overrides=limited, resume=True)
 
 
+def test_a_plain_run_is_resumed_without_what_its_recipe_says_for_small_graphs(tmp_path):
+    recipe, out = tmp_path / "mine.toml", tmp_path / "run"
+    recipe.write_text('extends = "complex"\n[training]\nclip = 2\n[graph.small.training]\nclip = 3\n')
+    limited = {"training.steps": 60, "sampling.batch_size": 8, "training.max_minutes": 1e-9}
+    begun = train(small_graph(), recipe, out, overrides=limited, graph_settings=False)
+    assert (begun.finished, begun.config.training.clip) == (False, 2.0)
+    assert train(small_graph(), recipe, out, resume=True).config.training.clip == 2.0
+
+
 def test_resuming_may_change_how_but_not_what(run, capsys):
     train(run.kg, out=run.folder, resume=True, overrides={"training.workers": 2})
     assert "training.workers: 2 instead of 1" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -68,7 +68,7 @@ def make_config(
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
     """A recipe, by name or TOML file; over it its settings for the benchmark, if any; over both what files of the
-    user's say, if the recipe is one; over all `overrides`.
+    user's say, if the recipe is one, and over that what the same files say for the benchmark; over all `overrides`.
 
     `overrides` go by dotted name, `{"model.loss.margin": 0.05}`; text is read by the type of its setting. In each layer
     `training.epochs` stands before the `training.steps` of those below. `benchmark` is `kg.benchmark`; without one, and
@@ -83,7 +83,8 @@ def make_config(
     tree = merge(reduce(_over, trees), {"recipe": recipe})
     applied, laid = _graph_settings(chain, tree, benchmark, triples, overrides)
     if applied is not None:
-        tree = merge(_over(_over(tree, laid), _user_tree(chain)), {"applied": applied})
+        own = _user_tree(chain, applied.lower(), _kind(chain, overrides))
+        tree = merge(_over(_over(tree, laid), own), {"applied": applied})
     if "experts" in tree:
         tree, overrides = _with_experts(tree, overrides, benchmark, triples)
     return build(Config, _over(tree, parse(Config, overrides, ALIASES, tree)), aliases=ALIASES)
@@ -139,9 +140,30 @@ def _with_experts(
     return tree, {name: value for name, value in overrides.items() if not name.startswith("experts.")}
 
 
-def _user_tree(chain: list[_Recipe]) -> Tree:
-    own: list[Tree] = [part.tree for part in reversed(chain) if not part.packaged]
-    return reduce(_over, own, Tree())
+def _user_tree(chain: list[_Recipe], graph: str | None = None, kind: str | None = None) -> Tree:
+    """What files of the user's say; not what they, or nearer ones, say otherwise for a graph and a kind of model."""
+    own = Tree()
+    for part in reversed(chain):
+        if not part.packaged:
+            said = flatten(part.graphs.get(graph, {})) if graph is not None and part.kind == kind else {}
+            own = _without(_over(own, part.tree), said)
+    return own
+
+
+def _without(tree: Mapping[str, Any], names: Collection[str], prefix: str = "") -> Tree:
+    """A tree without these settings; of the length of a run, steps and epochs are one."""
+    length = ("training.steps", "training.epochs")
+    names = {*names, *(length if any(name in names for name in length) else ())}
+    kept = {name: value for name, value in tree.items() if f"{prefix}{name}" not in names}
+    return {
+        name: _without(value, names, f"{prefix}{name}.") if isinstance(value, Mapping) else value
+        for name, value in kept.items()
+    }
+
+
+def _kind(chain: list[_Recipe], overrides: Mapping[str, Any]) -> str:
+    """Which kind of model a recipe is for."""
+    return str(overrides.get("model.kind", chain[0].kind))
 
 
 def _graph_settings(
@@ -151,8 +173,7 @@ def _graph_settings(
 
     Those of a recipe for another kind of model are left out: its batches and rates are not this one's.
     """
-    kind = overrides.get("model.kind", chain[0].kind)
-    chain = [part for part in chain if part.kind == kind]
+    chain = [part for part in chain if part.kind == _kind(chain, overrides)]
     if benchmark is not None:
         layers = [part.graphs[benchmark.lower()] for part in reversed(chain) if benchmark.lower() in part.graphs]
         return (benchmark, reduce(_over, layers)) if layers else (None, {})

@@ -346,8 +346,9 @@ def _resumed_config(
     before = flatten(old.config.model_dump())
     written: Mapping[str, Any] = {}
     if recipe is not None and (own := flatten(user_settings(recipe))):  # a file of the user's, who may have changed it
-        benchmark = None if old.config.applied == "small" else old.config.applied
-        now = make_config(recipe, benchmark=benchmark, triples=len(old.kg.train))
+        small = old.config.applied == "small"
+        benchmark, triples = (None, len(old.kg.train)) if small else (old.config.applied, None)
+        now = make_config(recipe, benchmark=benchmark, triples=triples)
         written = {name: value for name, value in flatten(now.model_dump()).items() if name in own}
     if old.config.experts:
         kinds = {name: expert.model.kind for name, expert in old.config.experts.items()}
