@@ -256,3 +256,46 @@ def test_a_file_of_ones_own_extends_the_recipe(tmp_path):
     file.write_text('extends = "fused"\n[experts.complex.model]\ndimension = 6\n')
     with pytest.raises(SatkgcError, match=r"experts.complex.model.dim.*mine.toml|mine.toml.*experts.complex.model.dim"):
         make_config(file)
+
+
+def test_what_a_file_says_of_the_whole_holds_for_each_expert_as_what_is_set_does(tmp_path):
+    base, mine = tmp_path / "base.toml", tmp_path / "mine.toml"
+    base.write_text('extends = "fused"\n[training]\nseed = 7\nepochs = 3\n[experts.complex.training]\nsteps = 9\n')
+    config = make_config(base, benchmark="WN18RR", overrides={"experts.more.recipe": "simkgc"})
+    assert {part.training.seed for part in (config, *config.experts.values())} == {7}
+    lengths = {name: (part.training.epochs, part.training.steps) for name, part in config.experts.items()}
+    assert lengths.pop("complex")[1] == 9  # more is said of this one
+    assert set(lengths.values()) == {(3.0, None)}  # over the recipe's own for the graph
+    mine.write_text('extends = "base"\n[training]\nepochs = 4\n[graph."UMLS".training]\nseed = 8\n')
+    plain, umls = (make_config(mine, benchmark=benchmark) for benchmark in (None, "UMLS"))
+    assert {part.training.seed for part in plain.experts.values()} == {7}
+    assert {part.training.seed for part in umls.experts.values()} == {8}
+    assert all((part.training.epochs, part.training.steps) == (4.0, None) for part in plain.experts.values())
+
+
+def test_a_file_may_leave_an_expert_out(tmp_path):
+    mine, nearer = tmp_path / "mine.toml", tmp_path / "nearer.toml"
+    mine.write_text('extends = "fused"\n[experts.paths]\nrecipe = "none"\n')
+    assert list(make_config(mine).experts) == ["text", "complex"]
+    nearer.write_text('extends = "mine"\n[experts.paths]\nrecipe = "paths"\n')
+    assert set(make_config(nearer).experts) == {"text", "complex", "paths"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[training]\nclip = 3", "training.clip is a setting of the experts.*; say of which: experts.text.training.c"),
+        ("[sampling]\nbatch_size = 8", "sampling.batch_size is a setting of the experts"),
+        ("[experts.tekst.training]\nepochs = 3", "there is no expert tekst; there are text, complex, paths"),
+        ('[graph."UMLS".experts.tekst.training]\nepochs = 3', "there is no expert tekst"),
+        ('[experts.paths]\nrecipe = "none"\n[graph."UMLS".experts.paths.training]\nepochs = 3', "no expert paths"),
+        ("[experts]\ntext = 3", r"experts has 3; it takes tables, \[experts.NAME\]"),
+        ("graph = 3", r"graph has 3; it takes tables, \[graph.NAME\]"),
+        ("[experts.text]\nrecipe = 3", "3 is no recipe; give its name"),
+    ],
+)
+def test_what_reaches_no_expert_is_refused_with_the_file_that_says_it(tmp_path, text, message):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'extends = "fused"\n{text}\n')
+    with pytest.raises(SatkgcError, match=rf"mine\.toml: .*{message}"):
+        make_config(file)

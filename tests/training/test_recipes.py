@@ -276,6 +276,7 @@ def test_a_recipe_of_ones_own(tmp_path):
         ("[model.loss]\nmargn = 1", "unknown setting model.loss.margn"),
         ('extends = "mine"', "extends itself"),
         ('extends = "nobody"', "unknown recipe 'nobody'"),
+        ("extends = 3", r"mine\.toml: 3 is no recipe"),
         ("sampling = 3", "sampling is 3; it takes a table of settings"),
         ("[model]\nloss = 3", "model.loss is 3; it takes a table of settings"),
     ]:

@@ -10,8 +10,8 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def make_config(
     overrides such as `experts.text.training.epochs`, is laid over that recipe.
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
-    chain = _chain(recipe)
+    chain = _hand_on(_chain(recipe), [name.split(".")[1] for name in overrides if _is_expert_recipe(name)])
     trees: list[Tree] = [part.tree for part in reversed(chain)]
     tree = merge(reduce(_over, trees), {"recipe": recipe})
     applied, laid = _graph_settings(chain, tree, benchmark, triples, overrides)
@@ -96,10 +96,7 @@ def share_with_experts(overrides: Mapping[str, Any], experts: Mapping[str, str])
     The experts are given with their kinds of model: a backbone is for all that read texts.
     """
     shared = {name: value for name, value in overrides.items() if name in SHARED | HANDED_ON}
-    for name in overrides:
-        if name.startswith(("training.", "sampling.")) and name not in OF_FUSED | HANDED_ON:
-            remedy = f"say of which: experts.{next(iter(experts), 'NAME')}.{name}"
-            raise SatkgcError(f"{name} is a setting of the experts of a fused run", remedy=remedy)
+    _refuse_settings_of_experts(overrides, experts)
     handed = {
         f"experts.{expert}.{name}": value
         for expert, kind in experts.items()
@@ -109,9 +106,16 @@ def share_with_experts(overrides: Mapping[str, Any], experts: Mapping[str, str])
     return {**handed, **{name: value for name, value in overrides.items() if name not in HANDED_ON}}
 
 
+def _refuse_settings_of_experts(names: Iterable[str], experts: Iterable[str], where: Path | None = None) -> None:
+    for name in names:
+        if name.startswith(("training.", "sampling.")) and name not in OF_FUSED | HANDED_ON:
+            remedy = f"say of which: experts.{next(iter(experts), 'NAME')}.{name}"
+            raise SatkgcError(f"{name} is a setting of the experts of a fused run", where=where, remedy=remedy)
+
+
 def user_settings(recipe: str) -> Tree:
     """What the files of a recipe say that do not come with the package."""
-    return _user_tree(_chain(recipe))
+    return _user_tree(_hand_on(_chain(recipe)))
 
 
 def _with_experts(
@@ -120,9 +124,9 @@ def _with_experts(
     """The tree with all settings of each expert, and the overrides that are left."""
     entries = {name: dict(entry) for name, entry in tree["experts"].items()}
     for name, value in overrides.items():
-        if name.startswith("experts.") and name.endswith(".recipe") and name.count(".") == 2:
+        if _is_expert_recipe(name):
             entries.setdefault(name.split(".")[1], {})["recipe"] = value
-    entries = {name: entry for name, entry in entries.items() if str(entry.get("recipe")).lower() != "none"}
+    entries = {name: entry for name, entry in entries.items() if not _left_out(entry)}
     kinds = {name: _chain(entry["recipe"])[0].kind for name, entry in entries.items()}
     overrides, experts = share_with_experts(overrides, kinds), dict[str, Tree]()
     for name, entry in entries.items():
@@ -138,6 +142,11 @@ def _with_experts(
     evaluation: Tree = next((expert["evaluation"] for expert in experts.values()), {})
     tree = {**merge({"evaluation": evaluation}, tree), "experts": experts}
     return tree, {name: value for name, value in overrides.items() if not name.startswith("experts.")}
+
+
+def _is_expert_recipe(name: str) -> bool:
+    """Whether a setting names the recipe of an expert."""
+    return name.startswith("experts.") and name.endswith(".recipe") and name.count(".") == 2
 
 
 def _user_tree(chain: list[_Recipe], graph: str | None = None, kind: str | None = None) -> Tree:
@@ -209,6 +218,7 @@ def _chain(name: str) -> list[_Recipe]:
             tree = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SatkgcError(f"not a TOML file: {error}", where=path) from error
+        _check_shape(tree, path)
         base, near = tree.pop("extends", None), path.parent
         files.append((path, tree))
     chain: list[_Recipe] = []
@@ -217,26 +227,93 @@ def _chain(name: str) -> list[_Recipe]:
         graphs = tree.pop("graph", {})
         kind = merge(kind, _expert_kinds(tree))
         # Each is built alone, so that a mistake is told with the file that has it.
-        config = build(Config, merge(kind, tree), where=path, aliases=ALIASES)
-        kind = {**kind, "model": {"kind": config.model.kind}}
+        config = _build_alone(tree, kind, path)
+        kind = _without_left_out({**kind, "model": {"kind": config.model.kind}}, tree)
         for part in graphs.values():
-            build(Config, merge(kind, part), where=path, aliases=ALIASES)
+            _build_alone(part, merge(kind, _expert_kinds(part)), path)
         graphs = {graph.lower(): part for graph, part in graphs.items()}
         chain.insert(0, _Recipe(path, merge(kind, tree), graphs, config.model.kind))
     return chain
 
 
+def _check_shape(tree: Tree, path: Path) -> None:
+    """Refuse what is no table and no text where one must be; of all else the settings are checked."""
+    for name in ("graph", "experts"):
+        table = tree.get(name, {})
+        for value in table.values() if isinstance(table, Mapping) else [table]:
+            if not isinstance(value, Mapping):
+                raise SatkgcError(f"{name} has {value!r}", where=path, remedy=f"it takes tables, [{name}.NAME]")
+    for part in tree.get("graph", {}).values():
+        _check_shape(part, path)
+    for recipe in (tree.get("extends", ""), *(entry.get("recipe", "") for entry in tree.get("experts", {}).values())):
+        if not isinstance(recipe, str):
+            raise SatkgcError(f"{recipe!r} is no recipe", where=path, remedy="give its name, or that of a TOML file")
+
+
+def _build_alone(tree: Tree, kind: Tree, path: Path) -> Config:
+    """The settings of one file, or of what it has for a graph, over the kinds of models that it is about."""
+    experts = kind.get("experts", {})
+    for name in tree.get("experts", {}):
+        if name not in experts and not _left_out(tree["experts"][name]):
+            remedy = f"there are {', '.join(experts) or 'none'}; recipe = RECIPE under [experts.{name}] adds it"
+            raise SatkgcError(f"there is no expert {name}", where=path, remedy=remedy)
+    config = build(Config, _without_left_out(merge(kind, tree), tree), where=path, aliases=ALIASES)
+    if config.experts:
+        _refuse_settings_of_experts(flatten(tree), config.experts, path)
+    return config
+
+
+def _left_out(entry: Mapping[str, Any]) -> bool:
+    """Whether an expert is there to be left out: its recipe is none."""
+    return str(entry.get("recipe", "")).lower() == "none"
+
+
+def _without_left_out(tree: Tree, above: Tree) -> Tree:
+    """A tree without the experts that the one above leaves out."""
+    experts = tree.get("experts", {})
+    kept = {name: entry for name, entry in experts.items() if not _left_out(above.get("experts", {}).get(name, {}))}
+    return {**tree, "experts": kept} if experts else tree
+
+
 def _expert_kinds(tree: Tree) -> Tree:
     """Which kind of model each expert of a fused recipe is: by the recipe that it names."""
-    named = {name: entry["recipe"] for name, entry in tree.get("experts", {}).items() if "recipe" in entry}
+    entries = tree.get("experts", {}).items()
+    named = {name: entry["recipe"] for name, entry in entries if "recipe" in entry and not _left_out(entry)}
     experts = {name: {"model": {"kind": _chain(recipe)[0].kind}} for name, recipe in named.items()}
     return {"experts": experts} if experts else {}
 
 
+def _hand_on(chain: list[_Recipe], added: Iterable[str] = ()) -> list[_Recipe]:
+    """A fused recipe's files, with what they say of the whole said of each expert; `added` are those of overrides."""
+    names = dict.fromkeys([*(name for part in chain for name in part.tree.get("experts", {})), *added])
+
+    def handed_on(tree: Tree) -> Tree:
+        training = tree.get("training", {})
+        shared = {name: value for name, value in training.items() if f"training.{name}" in SHARED | HANDED_ON}
+        if not shared:
+            return tree
+        whole = {name: value for name, value in training.items() if f"training.{name}" not in HANDED_ON}
+        experts = {name: _over({"training": shared}, tree.get("experts", {}).get(name, {})) for name in names}
+        return {**tree, "training": whole, "experts": experts}
+
+    return [
+        replace(part, tree=handed_on(part.tree), graphs={name: handed_on(tree) for name, tree in part.graphs.items()})
+        if part.kind == "fused"
+        else part
+        for part in chain
+    ]
+
+
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Both as one, as `merge` does it; epochs above take the place of steps below."""
-    length: Tree = {"training": {"steps": None}} if "epochs" in above.get("training", {}) else {}
-    return merge(merge(below, length), above)
+    """Both as one, as `merge` does it; epochs above take the place of steps below, an expert's too."""
+    return merge(merge(below, _no_steps(above)), above)
+
+
+def _no_steps(above: Mapping[str, Any]) -> Tree:
+    """What goes between two trees, so that epochs above stand before steps below."""
+    tree: Tree = {"training": {"steps": None}} if "epochs" in above.get("training", {}) else {}
+    experts = {name: part for name, entry in above.get("experts", {}).items() if (part := _no_steps(entry))}
+    return {**tree, "experts": experts} if experts else tree
 
 
 def _find(name: str, near: Path) -> Path:
