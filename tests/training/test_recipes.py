@@ -371,6 +371,13 @@ def test_an_unknown_recipe_names_the_nearest():
         make_config("satkg")
 
 
+@pytest.mark.parametrize("recipe", ["complex", "paths", "star", "quick"])
+def test_re_ranking_of_a_model_without_cosines_is_refused_before_it_is_trained(recipe):
+    with pytest.raises(SatkgcError, match=r"evaluation.rerank_hops adds to a cosine, which a model of kind .* has not"):
+        make_config(recipe, overrides={"evaluation.rerank_hops": 2})
+    assert make_config("frozen", overrides={"evaluation.rerank_hops": 2}).evaluation.rerank_hops == 2
+
+
 def test_numbers_of_numpy_are_numbers():
     overrides = {
         "training.seed": np.arange(3)[1],

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from satkgc.evaluation import EvaluationConfig
-from satkgc.models import ModelConfig, TextModelConfig
+from satkgc.models import MODELS, ModelConfig, TextModelConfig, VectorModel
 from satkgc.sampling import SamplingConfig
 from satkgc.settings import Settings
 
@@ -132,6 +132,13 @@ class Config(Settings):
         if bool(self.experts) != (self.model.kind == "fused"):
             what = "model.kind is fused and there are no experts" if not self.experts else "experts without a mixture"
             raise ValueError(f'{what}; set model.kind to "fused" and name recipes under [experts.NAME]')
+        return self
+
+    @model_validator(mode="after")
+    def _reranked_by_cosine(self) -> Config:
+        if self.evaluation.rerank_hops and not issubclass(MODELS[self.model.kind], VectorModel):
+            what = f"evaluation.rerank_hops adds to a cosine, which a model of kind {self.model.kind} has not"
+            raise ValueError(f"{what}; set it to 0")
         return self
 
     @field_validator("model", mode="before")
