@@ -205,6 +205,19 @@ def test_a_new_text_is_scored_by_what_reads_texts(kind, tiny_backbone):
     assert torch.allclose(scores[1], known[0], atol=1e-5)
 
 
+def test_a_new_text_is_scored_as_an_answer_by_what_reads_texts(kind, tiny_backbone):
+    model = make(kind, tiny_backbone).eval()
+    if not model.reads_text:
+        pytest.skip("it reads none")
+    size, texts = KG.num_entities, [NewEntityText("aaaa 99", "of a"), NewEntityText("oooo 98")]
+    questions = Questions(np.array([3, size], np.int32), np.array([0, 1], np.int32), texts)
+    everyone = np.tile(np.arange(size + len(texts), dtype=np.int32), (len(questions), 1))
+    scores = model.score(questions, everyone)
+    assert torch.allclose(scores[:, :size], model.score(questions), atol=1e-5)
+    later = model.score(questions, np.array([[size + 1, 5], [7, size + 1]], np.int32))
+    assert torch.allclose(later, scores[[[0, 0], [1, 1]], [[size + 1, 5], [7, size + 1]]], atol=1e-5)
+
+
 WORLDS = (4, 2)  # the processes are started once: of the four, two go on
 
 
@@ -271,6 +284,7 @@ def test_a_run_completes_and_refuses_in_one_line_what_its_model_cannot_answer(re
     new = NewEntity("aaaa 99", "of a")
     if MODELS[registered].reads_text:
         assert len(completer.tails(new, "r0", k=4)) == 4
+        assert len(completer.relations("e3", new, k=2)) == 2
         return
     with pytest.raises(SatkgcError, match="does not read texts and knows nothing of the new entity") as refusal:
         completer.tails(new, "r0")

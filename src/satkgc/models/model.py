@@ -165,7 +165,8 @@ class Model(nn.Module, ABC):
     def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
         """How well entities answer, higher is better, float32. Whoever calls it wants no gradients.
 
-        Without candidates of all entities, (Q, E); else of each question's own, (Q, K).
+        Without candidates of all entities, (Q, E); else of each question's own, (Q, K). A candidate E + i is the i-th
+        new entity of the questions, where the model can be asked about those.
         """
 
     def score_held_out(self, questions: Questions, answers: Int32) -> Tensor:
@@ -356,7 +357,7 @@ class VectorModel(Model):
             everyone = np.arange(self.kg.num_entities, dtype=np.int32)
             return queries @ torch.from_numpy(self.encode_entities(everyone)).T
         entities, place = np.unique(candidates, return_inverse=True)
-        vectors = torch.from_numpy(self.encode_entities(entities.astype(np.int32)))
+        vectors = torch.from_numpy(self.encode_entities(entities.astype(np.int32), questions.new))
         rows = torch.from_numpy(place.reshape(candidates.shape))
         return torch.einsum("qd,qkd->qk", queries, vectors[rows])
 

@@ -168,6 +168,13 @@ class StarModel(TextReader):
         encoded = self.towers.encode(self.towers.query, tokens, "encoding queries", unit=False)
         u, entities = torch.from_numpy(encoded).to(self.device), self._entity_vectors()
         if candidates is not None:
+            late = np.unique(candidates[candidates >= self.kg.num_entities])
+            if len(late):
+                tokens = self.entity_tokens(late, questions.new)
+                encoded = self.towers.encode(self.towers.query, tokens, "encoding entities", unit=False)
+                entities = torch.cat([entities, torch.from_numpy(encoded).to(self.device)])
+                own = self.kg.num_entities + np.searchsorted(late, candidates)
+                candidates = np.where(candidates < self.kg.num_entities, candidates, own)
             return self._classify(u, entities[torch.from_numpy(candidates).long().to(self.device)]).float()
         size = max(1, _PAIRS // max(1, len(u)))
         parts = (entities[None, start : start + size] for start in range(0, len(entities), size))  # (1, e, D)
