@@ -62,23 +62,26 @@ def refuse_other_start(old: RunFolder, folder: str | os.PathLike[str] | None) ->
         raise SatkgcError(what, where=old.folder, remedy="leave --from out, or choose another --out")
 
 
-def overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
+def laid_over(config: Config, values: Mapping[str, Any]) -> Config:
     """Settings with some changed, by their dotted names."""
     below = config.model_dump()
-    return build(Config, merge(below, parse(Config, overrides, ALIASES, below)), aliases=ALIASES)
+    return build(Config, merge(below, parse(Config, values, ALIASES, below)), aliases=ALIASES)
+
+
+def overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
+    """The same as people mean it: what is said of a fused run holds for its experts, and epochs stand before steps."""
+    if config.experts:
+        overrides = share_with_experts(overrides, {name: part.model.kind for name, part in config.experts.items()})
+    lengths = [name for name in overrides if name.endswith("training.epochs")]
+    no_steps = {name.removesuffix("epochs") + "steps": None for name in lengths}
+    return laid_over(config, {**no_steps, **overrides})
 
 
 def config_from(start: RunFolder, overrides: Mapping[str, Any]) -> Config:
     """The settings of a run for one that begins from it: a third as long, unless the overrides say how long, and with a
     warm-up, which a recipe that begins anew may do without. Adagrad has three times the rate, for a third of the steps.
     """
-    config = _shorter(start.config)
-    if config.experts:
-        overrides = share_with_experts(overrides, {name: part.model.kind for name, part in config.experts.items()})
-    no_steps = {
-        name.removesuffix("epochs") + "steps": None for name in overrides if name.endswith("training.epochs")
-    }  # epochs stand before the steps of the run
-    return overridden(config, {**no_steps, **overrides})
+    return overridden(_shorter(start.config), overrides)
 
 
 def check_start(start: RunFolder, config: Config) -> None:

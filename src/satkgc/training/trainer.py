@@ -37,13 +37,13 @@ from satkgc.training.recipes import (
     default_recipe,
     make_config,
     recipe_names,
-    share_with_experts,
     user_settings,
 )
 from satkgc.training.run_folder import FORMAT, RunFolder, exclusive
 from satkgc.training.start import (
     check_start,
     config_from,
+    laid_over,
     note_of,
     open_start,
     overridden,
@@ -350,10 +350,7 @@ def _resumed_config(
         benchmark, triples = (None, len(old.kg.train)) if small else (old.config.applied, None)
         now = make_config(recipe, benchmark=benchmark, triples=triples)
         written = {name: value for name, value in flatten(now.model_dump()).items() if name in own}
-    if old.config.experts:
-        kinds = {name: expert.model.kind for name, expert in old.config.experts.items()}
-        overrides = share_with_experts(overrides, kinds)
-    new = overridden(overridden(config or old.config, written), overrides)
+    new = overridden(laid_over(config or old.config, written), overrides)
     after, changed = flatten(new.model_dump()), []
     for name, value in before.items():
         if name in after and after[name] == value:
