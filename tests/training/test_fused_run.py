@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -245,6 +246,18 @@ def test_settings_reach_the_experts():
 def test_settings_that_reach_nobody_are_refused(setting, what):
     with pytest.raises(SatkgcError, match=what):
         make_config("fused", overrides=setting)
+
+
+def test_a_graph_without_validation_triples_is_refused_before_any_expert_is_trained(whole, tmp_path):
+    graph = replace(KG, valid=KG.valid[:0])
+    for recipe in ("fused", "quick"):
+        with pytest.raises(SatkgcError, match="has no validation triples to fit a mixture on"):
+            train_or_stop(graph, recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    parts = [expert.folder for expert in whole.experts.values()]
+    with pytest.raises(SatkgcError, match="held back leave none to fit a mixture on"):
+        fuse_or_stop(parts, tmp_path / "run", held_back=0.999)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_file_of_ones_own_extends_the_recipe(tmp_path):

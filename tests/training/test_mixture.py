@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from satkgc.models import FusedConfig, FusedModel, Questions
 from satkgc.training.mixture import (
     Choices,
     _cross_validate,
+    check_fitted_on,
     collect,
     competitors,
     fit_general,
@@ -154,7 +157,10 @@ def test_a_good_expert_beats_a_bad_one_whatever_the_size_of_its_scores():
     assert mixture.general[1] > 5 * mixture.general[0]
 
 
-def test_without_validation_triples_there_is_nothing_to_fit():
+def test_what_leaves_nothing_to_fit_on_is_refused():
     kg = graph_of([(0, 0, 1), (1, 0, 2)], 4)
-    with pytest.raises(SatkgcError, match="no validation triples to fit"):
-        fit_mixture(fused(kg), kg.valid)
+    with pytest.raises(SatkgcError, match=r"no validation triples to fit a mixture on; give it some, or train one"):
+        check_fitted_on(kg, 0.0)
+    with pytest.raises(SatkgcError, match=r"0\.999 of 30 validation triples held back leave none"):
+        check_fitted_on(replace(KG, valid=KG.train[:30]), 0.999)
+    check_fitted_on(KG, 0.5)

@@ -17,6 +17,7 @@ from satkgc.processes import find_device
 from satkgc.training.config import Config
 from satkgc.training.display import Display
 from satkgc.training.fused_run import fit_or_stop
+from satkgc.training.mixture import check_fitted_on
 from satkgc.training.run_folder import RunFolder, exclusive
 from satkgc.training.trainer import begun, refuse_foreign, same_graph, taken
 
@@ -34,6 +35,7 @@ def fuse_or_stop(
     """Copy finished runs on one graph into a new run and fit their mixture; the run, and why it stopped if it did."""
     parts, folder, display = [RunFolder.load(run) for run in runs], Path(out), Display()
     _check(parts)
+    check_fitted_on(parts[0].kg, held_back)
     names = expert_names(parts)
     experts = {name: part.config for name, part in zip(names, parts, strict=True)}
     evaluation = parts[0].config.evaluation

@@ -69,8 +69,6 @@ class Trial:
 def fit_mixture(model: FusedModel, triples: Int32, progress: bool = False) -> tuple[Mixture, dict[str, Any]]:
     """The mixture that fits some validation triples best, and how it was found."""
     kg, names = model.kg, model.names
-    if not len(triples):
-        raise SatkgcError(f"{kg.name} has no validation triples to fit the mixture on", remedy="split the graph anew")
     rng = np.random.default_rng(0)
     triples = _some(triples, rng)
     model.mixture = Mixture.even(names, kg.num_relations)
@@ -276,6 +274,16 @@ def _ranks(logits: Tensor, log_counts: Tensor) -> Tensor:
 
 def _block(kg: KnowledgeGraph) -> int:
     return max(1, min(64, (1 << 24) // kg.num_entities))
+
+
+def check_fitted_on(kg: KnowledgeGraph, held_back: float) -> None:
+    """Refuse a graph that leaves a fit no validation triples."""
+    if not len(kg.valid):
+        remedy = "give it some, or train one model, by recipe frozen or complex for example"
+        raise SatkgcError(f"{kg.name} has no validation triples to fit a mixture on", remedy=remedy)
+    if not len(held_back_rows(len(kg.valid), held_back)[0]):
+        what = f"{held_back} of {len(kg.valid):,} validation triples held back leave none to fit a mixture on"
+        raise SatkgcError(what, where=kg.name, remedy="hold back less")
 
 
 def held_back_rows(count: int, share: float) -> tuple[Int64, Int64]:

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full
 from satkgc.kg import DECISIONS, SPLITS, KnowledgeGraph, carry_rejections, is_graph_folder
-from satkgc.models import Model, StepContext
+from satkgc.models import FusedConfig, Model, StepContext
 from satkgc.processes import Processes
 from satkgc.settings import flatten
 from satkgc.training.batches import Batches, FrozenVectors
@@ -31,6 +31,7 @@ from satkgc.training.language import language_note
 from satkgc.training.log import Log
 from satkgc.training.loop import Callback, Parts, run_loop
 from satkgc.training.memory import out_of_memory
+from satkgc.training.mixture import check_fitted_on
 from satkgc.training.recipes import (
     FULL,
     QUICK,
@@ -276,6 +277,8 @@ def _train_experts(
     if names := custom.names():
         remedy = "train that expert by itself, then `satkgc fuse`"
         raise SatkgcError(f"a {next(iter(names))} of one's own for a fused run", remedy=remedy)
+    assert isinstance(run.config.model, FusedConfig)
+    check_fitted_on(run.kg, run.config.model.held_back)
     if not run.began:
         _estimate_experts(run, custom, processes, display)
     began, limit = time.monotonic(), run.config.training.max_minutes
