@@ -18,7 +18,6 @@ from satkgc.evaluation import Ranks, measure, rank_queries, ranking
 from satkgc.evaluation.ranking import (
     ONE,
     Bonus,
-    answer_cosines,
     exact_scores,
     rank_scores,
     ranking_device,
@@ -115,8 +114,6 @@ def test_exact_scores_are_cosines_to_float32_accuracy():
     queries, entities = unit_vectors(rng, 5, 768), unit_vectors(rng, 50, 768)
     wanted = queries.astype(np.float64) @ entities.astype(np.float64).T
     np.testing.assert_allclose(exact_scores(queries, entities).numpy() / ONE, wanted, atol=2e-8)
-    answers = np.array([3, 1, 4, 1, 5], np.int32)
-    np.testing.assert_allclose(answer_cosines(queries, entities, answers), wanted[np.arange(5), answers], atol=2e-8)
 
 
 def test_exact_scores_have_no_rounding_at_all():

@@ -200,11 +200,6 @@ def sample_candidates(ranks: Ranks, sampled: int, seed: int, purpose: str) -> Ra
     return Ranks(greater, equal, size + 1)
 
 
-def answer_cosines(queries: Float32, entities: VectorArray, answers: Int32) -> Float64:
-    """The cosine of each query with its answer.  # (Q,)"""
-    return (_answer_scores(queries, entities, answers, torch.device("cpu")) / ONE).numpy()
-
-
 def exact_scores(queries: VectorArray, entities: VectorArray, device: torch.device | str = "cpu") -> Tensor:
     """All cosines in score units (`ONE` is 1).  # (q, d), (e, d) -> (q, e)"""
     return to_grid(queries, device) @ to_grid(entities, device).T
