@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from satkgc.arrays import Float32, Float64, Int32
-from satkgc.completion.index import ExactIndex
+from satkgc.completion.index import ExactIndex, empty_results
 from satkgc.completion.names import EntityOrText
 from satkgc.completion.retriever import (
     LAST_NEW,
@@ -73,7 +73,7 @@ class CandidateRetriever(FusedRetriever):
         self, questions: EncodedQuestions, k: int, allow: Int32 | None = None, exclude: Sequence[Int32] | None = None
     ) -> tuple[Float32, Int32]:
         """The best of the candidates, of the allowed ones' where some are."""
-        scores, ids = _empty(len(questions), k)
+        scores, ids = empty_results(len(questions), k)
         allowed = None if allow is None else np.asarray(allow, np.int32)
         late = np.arange(self.model.kg.num_entities, len(self), dtype=np.int32)
         late = late if allowed is None else late[np.isin(late, allowed)]
@@ -98,7 +98,7 @@ class CandidateRetriever(FusedRetriever):
 
     def rank(self, questions: Questions, answers: Int32, exclude: Sequence[Int32], k: int) -> RankedAnswers:
         """Among the candidates, which are found as if the answers were not known."""
-        best, ids = _empty(len(questions), k)
+        best, ids = empty_results(len(questions), k)
         own, ranks = np.zeros(len(questions), np.float32), np.ones(len(questions), np.int64)
         for row, listed in enumerate(self.shortlists(questions, answers)):
             found = listed.search(k, None, exclude[row])
@@ -211,10 +211,6 @@ class CandidateRetriever(FusedRetriever):
     def _key(self, questions: Questions, row: int) -> Key:
         entity, size = int(questions.entities[row]), self.model.kg.num_entities
         return entity, int(questions.relations[row]), questions.new[entity - size] if entity >= size else None
-
-
-def _empty(count: int, k: int) -> tuple[Float32, Int32]:
-    return np.full((count, k), -np.inf, np.float32), np.full((count, k), -1, np.int32)
 
 
 def _keep(scores: Float32, ids: Int32, best: Float32, best_ids: Int32) -> None:

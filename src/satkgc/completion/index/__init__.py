@@ -12,6 +12,7 @@ from satkgc.arrays import Float32, Int32
 from satkgc.completion.index.exact import ExactIndex, TopK
 from satkgc.completion.index.faiss import FaissIndex
 from satkgc.completion.index.milvus import MilvusIndex, check_server
+from satkgc.completion.index.results import empty_results
 from satkgc.errors import SatkgcError
 
 
@@ -106,5 +107,6 @@ __all__ = [
     "TopK",
     "build_index",
     "check_index",
+    "empty_results",
     "find_index",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from satkgc.arrays import Float32, Int32, Int64
+from satkgc.completion.index.results import empty_results
 
 RECALL = 0.97  # a little over 0.95, since it is tuned on a sample
 SPARE = 256  # excluded entities up to which it is cheaper to fetch more and drop them
@@ -38,7 +39,7 @@ def search_without(probe: Probe, count: int, k: int, exclude: Sequence[Int32] | 
     """The k best of each query that are none of its excluded ones; those with many of these are asked one by one."""
     if exclude is None or not any(map(len, exclude)):
         return probe(np.arange(count), k, None)
-    scores, ids = np.full((count, k), -np.inf, np.float32), np.full((count, k), -1, np.int32)
+    scores, ids = empty_results(count, k)
     sizes = np.array([len(one) for one in exclude], np.int64)
     usual = np.flatnonzero(sizes <= SPARE)
     if len(usual):

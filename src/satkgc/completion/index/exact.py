@@ -14,6 +14,7 @@ from numba import njit
 from torch import Tensor
 
 from satkgc.arrays import Bool, Float32, Int32, Int64
+from satkgc.completion.index.results import empty_results
 from satkgc.errors import SatkgcError
 
 FILE = "entities.npy"
@@ -126,8 +127,7 @@ class ExactIndex:
             rows, present = self._rows(allow, added)
             penalty = torch.full((total,), -torch.inf, device=stored.device)
             penalty[torch.from_numpy(rows[present]).to(stored.device)] = 0
-        scores = np.full((len(queries), k), -np.inf, np.float32)
-        ids = np.full((len(queries), k), -1, np.int32)
+        scores, ids = empty_results(len(queries), k)
         step = max(1, GPU_BLOCK // total)
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
@@ -179,8 +179,7 @@ class TopK:
     """The k best of each query so far, while scores of more candidates come in: one heap for each query."""
 
     def __init__(self, count: int, k: int, exclude: Sequence[Int32] | None = None) -> None:
-        self.scores = np.full((count, k), -np.inf, np.float32)
-        self.ids = np.full((count, k), -1, np.int32)
+        self.scores, self.ids = empty_results(count, k)
         self._ptr = np.zeros(count + 1, np.int64)  # where a query's excluded ids begin
         self._exclude = np.empty(0, np.int32)
         if exclude is not None and any(len(one) for one in exclude):

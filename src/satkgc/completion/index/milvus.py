@@ -23,6 +23,7 @@ import torch
 from satkgc.arrays import Float32, Int32, Int64
 from satkgc.completion.index.approximate import RECALL, fewest_probes, search_without, share_of
 from satkgc.completion.index.exact import ExactIndex
+from satkgc.completion.index.results import empty_results
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
 from satkgc.progress import progress_bar
@@ -166,7 +167,7 @@ class MilvusIndex:
         if allow is None:
             return self._near(queries, k, probes, refused)
         allow = allow[(allow >= 0) & (allow < entities)]
-        best = np.full((len(queries), k), -np.inf, np.float32), np.full((len(queries), k), -1, np.int32)
+        best = empty_results(len(queries), k)
         rows = np.arange(len(queries))
         if len(allow) > FEW:  # a large share of all: enough of the nearest are allowed
             most = min(MOST, entities, 4 * k * (1 + entities // len(allow)))
@@ -185,8 +186,7 @@ class MilvusIndex:
         """What Milvus finds, reading so many groups of each segment; under conditions, among what meets them."""
         if k > MOST:
             raise SatkgcError(f"{k:,} answers at once", remedy=f"Milvus gives {MOST:,}: ask for fewer")
-        scores = np.full((len(queries), k), -np.inf, np.float32)
-        ids = np.full((len(queries), k), -1, np.int32)
+        scores, ids = empty_results(len(queries), k)
         for start in range(0, len(queries), QUERIES):
             with _one_line(self.collection.uri):
                 rows = self.client.search(
