@@ -105,8 +105,7 @@ def _prepare(
     listed = _listed(model, recall, large=before is None and kg.num_entities > WHOLE)
     retriever = listed or make_retriever(model, None)
     if isinstance(model, VectorModel):
-        if encode is None:
-            encode = _encode_here(model.encode_entities if before is None else _encode_changes(model, before.engine))
+        encode = encode or _encode_here(model, None if before is None else before.engine)
         retriever = _build(folder, model, index, origin, on_progress, uri, encode)
     search = EntitySearch.build(kg.entities, kg.fact_adjacency.degree)
     search.save(folder)
@@ -287,26 +286,21 @@ def model_checksum(folder: Path, pattern: str = "**/*.safetensors") -> str:
     return total({path.relative_to(folder).as_posix(): sha256(path) for path in paths})
 
 
-def _encode_changes(model: VectorModel, before: Engine) -> Callable[[Int32], Float32]:
-    """Vectors of entities: of those that are as they were from the index before, of the others encoded here."""
-    old = before.retriever
-    assert isinstance(old, IndexRetriever)
-    index = old.index
-    changed = model.changed_entities(old.model)
-    fresh = model.encode_entities(changed, progress=True)
+def _encode_here(model: VectorModel, before: Engine | None) -> Encode:
+    """One chunk after the other, by this process; entities that are as they were have their vectors in the index
+    before."""
+    old = None if before is None else before.retriever.vectors
+    everyone = np.arange(model.kg.num_entities, dtype=np.int32)
+    changed = everyone if old is None else model.changed_entities(old.model)
 
     def encode(entities: Int32) -> Float32:
         new = np.isin(entities, changed)
         vectors = np.empty((len(entities), model.dim), np.float32)
-        vectors[~new] = index.fetch(entities[~new])
-        vectors[new] = fresh[np.searchsorted(changed, entities[new])]
+        if old is not None:
+            vectors[~new] = old.index.fetch(entities[~new])
+        if new.any():
+            vectors[new] = model.encode_entities(entities[new])
         return vectors
-
-    return encode
-
-
-def _encode_here(encode: Callable[[Int32], Float32]) -> Encode:
-    """One chunk after the other, by this process."""
 
     def chunks(folder: Path, key: str, todo: Sequence[range]) -> Iterator[tuple[int, Float32]]:
         return ((chunk.start, encode(np.array(chunk, np.int32))) for chunk in todo)
