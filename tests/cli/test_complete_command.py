@@ -210,7 +210,7 @@ def test_a_bad_line_of_questions_is_found_before_a_model_is_loaded(tmp_path, mon
 def test_a_file_of_questions_with_an_unknown_name(prepared, tmp_path):
     (tmp_path / "q.tsv").write_text("Q1\tnear\t?\nnobody here\tnear\t?\n")
     command = ["complete", prepared, "--questions", tmp_path / "q.tsv", "--out", tmp_path / "a.jsonl"]
-    with pytest.raises(SatkgcError, match=r"q\.tsv: 1 of 2 questions have a name that is unknown"):
+    with pytest.raises(SatkgcError, match=r"q\.tsv: 1 of 2 questions could not be answered"):
         run(*command)
     first, second = map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines())
     assert len(first["answers"]) == 10

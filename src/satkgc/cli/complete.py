@@ -283,7 +283,7 @@ def _answer_file(completer: Any, questions: Path, total: int, out: Path | None, 
             file.writelines(line + "\n" for line in lines())
         typer.echo(f"{out}: {total - errors:,} questions answered")
     if errors:
-        what = f"{errors:,} of {total:,} questions have a name that is unknown or that several have"
+        what = f"{errors:,} of {total:,} questions could not be answered"
         raise SatkgcError(what, where=questions, remedy='see "error" in their lines of the answers')
 
 
