@@ -106,6 +106,9 @@ def test_files_are_streamed(completer, tmp_path, monkeypatch):
         ('"role": "x"', "role is 'x'; give a Role"),
         ('"min_score": "a"', "min_score is 'a'; give a number"),
         ('"drop_known": "no"', "drop_known is 'no'; give true or false"),
+        ('"min_score": NaN', "min_score is nan; give a number that is finite"),
+        ('"min_probability": -Infinity', "min_probability is -inf; give a number that is finite"),
+        ('"min_probability": 70', "min_probability is 70; give one from 0 to 1"),
         ('"among": "Q1"', "among is a text; give a list of ids or names"),
     ],
 )
@@ -143,6 +146,12 @@ def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, mo
     assert "answers" not in record
 
 
+def test_half_a_character_can_be_written(completer, tmp_path):
+    ((asked, error),) = answer_file(completer, write(tmp_path, "q.jsonl", '{"head": "\\ud800", "relation": "near"}'))
+    line = outcome_to_json(asked, error).encode("utf-8")
+    assert json.loads(line)["question"]["head"] == "\ud800"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -150,6 +159,7 @@ def test_a_name_that_is_unknown_does_not_stop_the_others(completer, tmp_path, mo
         ("q.tsv", "Q1\tnear\t?\nQ1\t?\t?\n", r"q\.tsv:2: a question gives two"),
         ("q.csv", "Q1,near,Q2\n", r"q\.csv:1: a question gives two"),
         ("q.jsonl", '{"head": "Q1", "relation": "near"}\n{"head": \n', r"q\.jsonl:2: not JSON"),
+        ("q.jsonl", "[" * 100_000, r"q\.jsonl:1: not JSON"),
         ("q.jsonl", '["Q1"]\n', r"q\.jsonl:1: not a question"),
         (
             "q.jsonl",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -102,6 +103,12 @@ class Question:
             value = getattr(self, name)
             if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
                 raise SatkgcError(f"{name} is {value!r}", remedy=f"give {_KINDS[name]}")
+        for name in ("min_score", "min_probability"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise SatkgcError(f"{name} is {value!r}", remedy="give a number that is finite")
+        if self.min_probability is not None and not 0 <= self.min_probability <= 1:
+            raise SatkgcError(f"min_probability is {self.min_probability!r}", remedy="give one from 0 to 1")
         parts = sum(part is not None for part in (self.head, self.relation, self.tail))
         if parts != 2:
             raise SatkgcError(

@@ -94,7 +94,7 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 if line.strip():
                     yield number, json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise SatkgcError("not JSON", where=f"{file}:{number}", remedy="write an object a line") from error
 
 
@@ -122,8 +122,11 @@ def outcome_to_json(question: Question, outcome: list[Answer] | SatkgcError) -> 
     defaults = {field.name: field.default for field in fields(Question)}
     changed = {name: value for name, value in asdict(question).items() if value != defaults[name]}
     if isinstance(outcome, SatkgcError):
-        return json.dumps({"question": changed, "error": str(outcome)}, ensure_ascii=False)
-    return json.dumps({"question": changed, "answers": list(map(answer_to_dict, outcome))}, ensure_ascii=False)
+        record = {"question": changed, "error": str(outcome)}
+    else:
+        record = {"question": changed, "answers": list(map(answer_to_dict, outcome))}
+    line = json.dumps(record, ensure_ascii=False)
+    return line.encode("utf-8", "backslashreplace").decode()  # half a character, as JSON escapes it
 
 
 def answer_to_dict(answer: Answer) -> dict[str, Any]:
