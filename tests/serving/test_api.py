@@ -192,3 +192,22 @@ def test_evidence_is_the_completers(url: str, completer) -> None:  # type: ignor
     fresh = post(url, "evidence", {"head": NEW, "relation": "hypernym", "tail": "dog"}).json()
     assert fresh["path"] is None
     assert "labrador" in fresh["query_text"]
+
+
+@pytest.mark.parametrize(
+    ("path", "title", "script"),
+    [
+        ("/", "Ask the graph", "app"),
+        ("/review", "Review", "review"),
+        ("/entity", "Entity", "entity"),
+        ("/docs", "API", "docs"),
+    ],
+)
+def test_a_page_is_its_own_below_the_head_of_all(url: str, path: str, title: str, script: str) -> None:
+    answer = CLIENT.get(url + path)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert f"<title>{title} · satkgc</title>" in answer.text
+    assert f'src="static/{script}.js"' in answer.text
+    assert [answer.text.count(tag) for tag in ("<!doctype", "<head>", "<body>", "</html>")] == [1, 1, 1, 1]
+    same = CLIENT.head(url + path)
+    assert (same.status_code, same.content, same.headers["content-length"]) == (200, b"", str(len(answer.content)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
     from satkgc.completion import Completer
 
 STATIC = Path(__file__).parent / "static"
-PAGES = {"/": "index", "/review": "review", "/entity": "entity", "/docs": "docs"}
+PAGES = {  # their files, titles and scripts; all begin with head.html
+    "/": ("index", "Ask the graph", "app"),
+    "/review": ("review", "Review", "review"),
+    "/entity": ("entity", "Entity", "entity"),
+    "/docs": ("docs", "API", "docs"),
+}
 _UNREADABLE = [
     (UnicodeDecodeError, "it is not UTF-8; send it in that encoding"),
     (RecursionError, "it is nested too deeply; send an object of the schema"),
@@ -77,13 +83,15 @@ def _page(app: FastAPI) -> None:
     # Under a prefix: at the root, unknown paths and wrong methods of the API would be files that are missing.
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
-    for path, name in PAGES.items():
-        app.add_api_route(path, _sender(STATIC / f"{name}.html"), methods=["GET", "HEAD"], include_in_schema=False)
+    head = Template((STATIC / "head.html").read_text("utf-8"))
+    for path, (name, title, script) in PAGES.items():
+        html = head.substitute(title=title, script=script) + (STATIC / f"{name}.html").read_text("utf-8")
+        app.add_api_route(path, _sender(html), methods=["GET", "HEAD"], include_in_schema=False)
 
 
-def _sender(file: Path) -> Callable[[], Awaitable[FileResponse]]:
-    async def page() -> FileResponse:
-        return FileResponse(file)
+def _sender(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
+    async def page() -> HTMLResponse:
+        return HTMLResponse(html)
 
     return page
 
