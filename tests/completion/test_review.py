@@ -106,6 +106,13 @@ def test_rows_that_were_emptied_are_passed_over_and_quotes_must_close(reviewed, 
         accept_proposals(reviewed, tmp_path / "second.nt")
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-Infinity"])
+def test_a_number_that_no_endpoint_and_no_json_can_hold_is_refused(tmp_path, value):
+    (tmp_path / "r.csv").write_text(f"head,relation,tail,probability,accept\na,r,b,{value},yes\n")
+    with pytest.raises(SatkgcError, match=rf"r\.csv:2: probability is '{value}'; leave the numbers as they were"):
+        accept_proposals(tmp_path / "r.csv", tmp_path / "out.nt")
+
+
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 def test_spaces_around_an_id_are_of_the_id(tmp_path, ending):
     rows = [(" b", "r", "a ", "B", "R", "A", 0.5, None, "", ""), ("b", " r", "a", "B", "R", "A", 0.5, None, "", "")]

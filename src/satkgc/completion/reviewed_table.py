@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,10 @@ def number(record: Record, name: str, where: str) -> float | None:
     """A number, or None where the cell is empty."""
     text = (record.get(name) or "").strip()
     try:
-        return float(text.replace(",", ".")) if text else None  # a spreadsheet may have written a decimal comma
+        value = float(text.replace(",", ".")) if text else None  # a spreadsheet may have written a decimal comma
+        if value is not None and not math.isfinite(value):
+            raise ValueError(text)
+        return value
     except ValueError as error:
         raise SatkgcError(f"{name} is {text!r}", where=where, remedy="leave the numbers as they were") from error
 
