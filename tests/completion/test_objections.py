@@ -176,3 +176,9 @@ def test_files_and_json_carry_it(bands) -> None:
     with pytest.raises(SatkgcError, match="push, mark, drop"):
         Question(head="a", relation="b", objections="hide")
     assert np.isfinite([a.score for a in answers]).all()
+
+
+def test_a_graph_without_types_says_so_whatever_the_type(completer):
+    for type in ("Q3", "no entity either"):
+        with pytest.raises(SatkgcError, match=f"no entity is of the type '{type}': the graph states no types"):
+            completer.tails("Q1", "near", type=type)

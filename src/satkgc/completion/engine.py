@@ -92,12 +92,14 @@ class Engine:
         """The entities of a type, given by its id or name."""
         types = self.consistency.types
         stated = [t for t, _ in types.counts]
+        if not stated:
+            remedy = "leave it out, or give a role"
+            raise SatkgcError(f"no entity is of the type {type!r}: the graph states no types", remedy=remedy)
         named = [t for t in stated if self.names.name(t).casefold() == type.casefold()]
         members = types.members(named[0] if len(named) == 1 else self.names.entity(type))
         if not len(members):
             known = ", ".join(repr(self.names.name(t)) for t in stated[:SHOWN]) + ", …" * (len(stated) > SHOWN)
-            remedy = f"types are {known}" if stated else "the graph states no types: leave it out, or give a role"
-            raise SatkgcError(f"no entity is of the type {type!r}", remedy=remedy)
+            raise SatkgcError(f"no entity is of the type {type!r}", remedy=f"types are {known}")
         return members
 
     def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:
