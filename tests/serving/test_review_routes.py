@@ -31,6 +31,11 @@ def decide(url: str, row: dict, verdict: str, **headers: str) -> httpx.Response:
     return CLIENT.post(f"{url}/api/v1/decisions", json={**ids(row), "verdict": verdict}, headers=headers)
 
 
+def test_a_verdict_that_there_is_not_is_answered_with_those_there_are(reviewing) -> None:  # type: ignore[no-untyped-def]
+    error = listed(reviewing, verdict="maybe")["error"]
+    assert error == "verdict: Input should be 'all', 'accept', 'reject', 'skip' or 'open'"
+
+
 def test_proposals_are_those_of_the_file_and_decisions_move_them(reviewing, own_run: Path, proposals: Path) -> None:  # type: ignore[no-untyped-def]
     url = reviewing
     with proposals.open(newline="", encoding="utf-8") as file:

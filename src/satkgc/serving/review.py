@@ -56,7 +56,7 @@ def review_routes(service: Service) -> APIRouter:
 
     @router.get("/proposals", summary="Proposals to decide on")
     def proposals(
-        verdict: Annotated[Verdict | Literal["all"], Query(description="only those with it")] = "open",
+        verdict: Annotated[Literal["all", Verdict], Query(description="only those with it")] = "open",
         relation: Annotated[str | None, Query(min_length=1, max_length=MAX_ID, description="only this, by id")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_PROPOSALS)] = 50,
         offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="how many to skip")] = 0,
