@@ -152,21 +152,20 @@ def propose(
     most = n if logic is None else min(MOST, MORE * n + MANY)  # to drop some of
     state, asked = out.with_name(out.name + ".state.npz"), json.dumps(settings)
     kept = open_kept(state, "proposal", asked, FIELDS)
-    done, best = (0, NONE) if kept is None else (kept[0], BestTriples(**kept[1]))
+    done, best = (0, NONE) if kept is None or ask is not None else (kept[0], BestTriples(**kept[1]))
     sizes = _sizes(engine)
     keys = _key(np.array(decided, np.int32).reshape(-1, 3), *sizes)
     best = best.without(keys, sizes)  # what was decided since it was stopped
     limits = Limits(BATCH, most, min_probability, typed, frozenset(single), members)
-    shards = out.with_name(out.name + ".shards")
+    shards, key = out.with_name(out.name + ".shards"), hashlib.sha256(asked.encode()).hexdigest()[:16]
+
+    def ask_here(limits: Limits, batches: Sequence[tuple[int, int]], folder: Path, key: str) -> Iterator[BestTriples]:
+        return (ask_batch(engine, *batch, limits, best) for batch in batches)  # `best` as it is by then
+
     with progress_bar() as bar:
         task = bar.add_task("proposing", total=len(work), completed=done)
         saved = time.monotonic()
-        parts: Iterator[BestTriples]
-        if ask is None:
-            parts = (ask_batch(engine, *batch, limits, best) for batch in work[done:])  # `best` as it is by then
-        else:
-            parts = ask(limits, work, shards, hashlib.sha256(asked.encode()).hexdigest()[:16])
-        for part in parts:
+        for part in (ask or ask_here)(limits, work[done:], shards, key):
             new = part.without(keys, sizes)
             best = best.merge(new.triples, new.scores, new.values, most, sizes)
             done += 1
