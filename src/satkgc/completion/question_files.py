@@ -121,11 +121,12 @@ def outcome_to_json(question: Question, outcome: list[Answer] | SatkgcError) -> 
     """One line: the question, and the answers, or why there are none."""
     defaults = {field.name: field.default for field in fields(Question)}
     changed = {name: value for name, value in asdict(question).items() if value != defaults[name]}
+    result: dict[str, Any] = {"question": changed}
     if isinstance(outcome, SatkgcError):
-        record = {"question": changed, "error": str(outcome)}
+        result["error"] = str(outcome)
     else:
-        record = {"question": changed, "answers": list(map(answer_to_dict, outcome))}
-    line = json.dumps(record, ensure_ascii=False)
+        result["answers"] = list(map(answer_to_dict, outcome))
+    line = json.dumps(result, ensure_ascii=False)
     return line.encode("utf-8", "backslashreplace").decode()  # half a character, as JSON escapes it
 
 
