@@ -24,6 +24,8 @@ def test_check_as_table_json_and_file(prepared, completer, tmp_path) -> None:
 def test_what_cannot_be_written_is_told_before_a_model_is_loaded(tmp_path, monkeypatch, capsys) -> None:
     command = ["check", tmp_path / "no run", tmp_path / "x.docx"]
     assert "cannot tell the form of 'x.docx'" in refusal(monkeypatch, capsys, *command)
+    command = ["check", tmp_path / "no run", "--n", "0"]
+    assert "n is 0; ask for 1 to" in refusal(monkeypatch, capsys, *command)
 
 
 def test_classify(prepared, completer, tmp_path) -> None:

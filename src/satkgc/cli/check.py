@@ -55,8 +55,9 @@ def check(
 
       satkgc check runs/demo --split valid --json
     """
-    from satkgc.completion import Completer, check_doubts_file
+    from satkgc.completion import Completer, check_count, check_doubts_file
 
+    check_count(n)
     if out is not None:
         check_doubts_file(out, n)
     note_unfinished(run)

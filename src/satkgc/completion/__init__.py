@@ -30,7 +30,7 @@ from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Qu
 
 if TYPE_CHECKING:
     from satkgc.completion.bolt_update import bolt_merges, send_to_bolt
-    from satkgc.completion.checking import check_doubts_file
+    from satkgc.completion.checking import check_count, check_doubts_file
     from satkgc.completion.classification import Classification, RelationClassification
     from satkgc.completion.completer import Completer
     from satkgc.completion.duplicates import (
@@ -89,6 +89,7 @@ __all__ = [
     "answer_file",
     "answer_to_dict",
     "bolt_merges",
+    "check_count",
     "check_doubts_file",
     "check_duplicates_file",
     "check_proposals_file",
@@ -121,6 +122,7 @@ _LAZY = {
     "answer_file": "question_files",
     "answer_to_dict": "question_files",
     "bolt_merges": "bolt_update",
+    "check_count": "checking",
     "check_doubts_file": "checking",
     "check_duplicates_file": "duplicates",
     "check_proposals_file": "proposals",
