@@ -89,14 +89,16 @@ def fuse(
     out: str | Path,
     *,
     held_back: float = 0.0,
+    novelty: bool = False,
     device: str = "auto",
     resume: bool = False,
 ) -> Run:
     """Mix finished runs on one graph into a new run, which holds a copy of each: see docs/fusion.md.
 
     The weights are fitted on the validation triples; a share of these may be `held_back` from the fit, to measure it.
+    With `novelty` they say how much more often the answer is an entity that an expert does not know.
     """
-    run, stopped = fuse_or_stop(runs, out, held_back=held_back, device=device, resume=resume)
+    run, stopped = fuse_or_stop(runs, out, held_back=held_back, novelty=novelty, device=device, resume=resume)
     _end_as(stopped)
     return run
 

@@ -43,7 +43,7 @@ class Few(PlainScores):
         return np.arange(self.kg.num_entities) % 2 == 0
 
 
-def build(*names):
+def build(*names, novelty=None):
     torch.manual_seed(1)
     kinds = {
         "words": lambda: WordVectors(KG),
@@ -56,7 +56,8 @@ def build(*names):
     experts = {name: kinds[name]().eval() for name in names}
     weights = 0.2 + np.random.default_rng(3).random((2 * KG.num_relations, len(names)))
     scales = np.array([9.0 if name in ("words", "other") else 1.0 for name in names])
-    return FusedModel(KG, FusedConfig(), experts, mixture=Mixture(names, scales, weights.mean(0), weights))
+    mixture = Mixture(names, scales, weights.mean(0), weights, novelty=novelty)
+    return FusedModel(KG, FusedConfig(novelty=novelty is not None), experts, mixture=mixture)
 
 
 def asked(*pairs):
@@ -126,8 +127,9 @@ def test_candidates_and_scores_are_those_of_the_definition(names):
         assert logsumexp(found.score(found.raw(found.ids))) == pytest.approx(0, abs=1e-5)
 
 
-def test_whole_lists_are_whole_scores():
-    model = build("words", "complex", "few", "paths")
+@pytest.mark.parametrize("novelty", [None, np.linspace(-2, 2, 2 * KG.num_relations)])
+def test_whole_lists_are_whole_scores(novelty):
+    model = build("words", "complex", "few", "paths", novelty=novelty)
     retriever, questions = CandidateRetriever(model, listed=E, near=E), asked(*PAIRS)
     encoded, whole = retriever.encode(questions), model.score(questions).numpy()
     scores, ids = retriever.search(encoded, E)

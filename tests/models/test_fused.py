@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,17 +34,19 @@ class Shy(PlainScores):
         return super().score(questions, candidates)
 
 
-def fused(**experts):
+def fused(novelty=False, **experts):
     """Experts with weights that differ from relation to relation."""
     rng, count = np.random.default_rng(5), len(experts)
     weights = rng.random((2 * R, count)).round(3)
     mixture = Mixture(tuple(experts), (1 + rng.random(count)).round(3), weights.mean(0).round(3), weights)
-    return FusedModel(KG, FusedConfig(), experts, mixture=mixture)
+    if novelty:
+        mixture = replace(mixture, general_novelty=0.7, novelty=rng.normal(size=2 * R).round(3))
+    return FusedModel(KG, FusedConfig(novelty=novelty), experts, mixture=mixture)
 
 
-@pytest.fixture
-def model():
-    return fused(words=WordVectors(KG), plain=PlainScores(KG, 0.3), shy=Shy(KG, 0.2, dim=5))
+@pytest.fixture(params=[False, True], ids=["", "novelty"])
+def model(request):
+    return fused(request.param, words=WordVectors(KG), plain=PlainScores(KG, 0.3), shy=Shy(KG, 0.2, dim=5))
 
 
 def some_questions(count=60, seed=0):
@@ -69,7 +72,9 @@ def literal(model, entity, directed):
         said = [x for x in own if x is not None]
         mean = sum(said) / len(said) if said else -math.log(E)
         weights = model.mixture.weights[directed]
-        sums.append(sum(w * (mean if x is None else x) for w, x in zip(weights, own, strict=True)))
+        silent = any(x is None and any(y is not None for y in share) for x, share in zip(own, shares, strict=True))
+        bonus = model.mixture.novelty[directed] if silent and model.mixture.novelty is not None else 0.0
+        sums.append(bonus + sum(w * (mean if x is None else x) for w, x in zip(weights, own, strict=True)))
     total = math.log(sum(map(math.exp, sums)))
     return [x - total for x in sums]
 
@@ -135,16 +140,17 @@ def test_new_entities_are_left_to_those_that_read(model):
     late = own @ torch.from_numpy(words.encode_entities(np.array([E], np.int32), texts))[0]
     share = late - everyone.logsumexp(1)
     weight = torch.from_numpy(model.mixture.weights[questions.relations].sum(1)).float()
+    bonus = torch.zeros(4)
+    if model.mixture.novelty is not None:  # the second and the fourth question are those that others answer
+        bonus[[1, 3]] = torch.from_numpy(model.mixture.novelty[[1, 3]]).float()
     total = _unnormalised(model, questions)
-    assert torch.allclose(some[:, 0], weight * share - total.logsumexp(1), atol=1e-5)
+    assert torch.allclose(some[:, 0], weight * share + bonus - total.logsumexp(1), atol=1e-5)
     assert model.reads_text
     assert not fused(plain=PlainScores(KG)).reads_text
 
 
 def _unnormalised(model, questions):
-    from satkgc.models.fused import mix
-
-    return mix(model.log_shares(questions), model.weights(questions.relations), E)
+    return model.mixture.mix(model.log_shares(questions), questions.relations, E)
 
 
 def test_embeddings_know_what_training_has_seen():
@@ -172,6 +178,7 @@ def test_saved_and_loaded_it_scores_the_same_and_the_weights_can_be_read(model, 
     assert torch.equal(opened.score(questions), model.score(questions))
     content = json.loads((tmp_path / "fusion.json").read_text())
     assert content["relations"]["r1"]["head"]["shy"] == model.mixture.weights[1 + R, 2]
+    assert ("novelty" in content) == ("novelty" in content["relations"]["r1"]["head"]) == model.config.novelty
     with pytest.raises(SatkgcError, match="cannot open the mixture") as refusal:
         FusedModel.load(tmp_path, KG, FusedConfig(), "cpu", {"words": experts["words"]})
     assert "\n" not in str(refusal.value)

@@ -167,10 +167,19 @@ def test_half_of_validation_is_held_back(whole, tmp_path):
     run, _ = fuse_or_stop([e.folder for e in whole.experts.values()], tmp_path / "run", held_back=0.5, device="cpu")
     fusion = json.loads((run.folder / "model" / "fusion.json").read_text())
     assert fusion["fit"]["triples"] == fusion["measured_on"]["held_back"] == len(KG.valid) // 2
+    assert "novelty" not in fusion
     rows = np.sort(np.random.default_rng(0).permutation(len(KG.valid))[: len(KG.valid) // 2])
     measured = evaluate(run.model("cpu"), run.kg, "valid", run.config.evaluation, rows=rows).metrics()["both"]["mrr"]
     assert run.metrics["valid"]["both"]["mrr"] == measured
     assert run.metrics["valid"]["triples"] == len(rows)
+
+
+def test_novelty_is_fitted_and_kept_with_the_weights(whole, tmp_path):
+    run, _ = fuse_or_stop([e.folder for e in whole.experts.values()], tmp_path / "run", novelty=True, device="cpu")
+    fusion = json.loads((run.folder / "model" / "fusion.json").read_text())
+    mixture = run.model("cpu").mixture
+    assert fusion["novelty"] == mixture.general_novelty
+    assert mixture.novelty.shape == (2 * KG.num_relations,)
 
 
 def test_runs_that_do_not_fit_together_are_refused_in_one_line(whole, tmp_path):

@@ -157,6 +157,40 @@ def test_a_good_expert_beats_a_bad_one_whatever_the_size_of_its_scores():
     assert mixture.general[1] > 5 * mixture.general[0]
 
 
+class Narrow(PlainScores):
+    """Knows every second entity."""
+
+    def knows_entities(self):
+        return np.arange(self.kg.num_entities) % 2 == 0
+
+
+def test_novelty_is_how_much_more_often_unknown_entities_are_answers():
+    odd = KG.train[(KG.train[:, [0, 2]] % 2 == 1).all(1)]  # one expert knows none of their answers
+    experts = {"words": WordVectors(KG), "narrow": Narrow(KG, 0.1)}
+    shares = []
+    for novelty in (False, True):
+        model = FusedModel(KG, FusedConfig(novelty=novelty), experts)
+        model.mixture = fit_mixture(model, odd)[0]
+        scores = model.score(Questions(odd[:, 0].copy(), odd[:, 1].copy()))
+        shares.append(float(scores.exp()[:, 1::2].sum(1).mean()))
+    assert len(odd) > 5
+    assert shares[0] < 0.7
+    assert shares[1] > 0.95
+
+
+def test_novelty_is_the_least_of_the_loss_and_may_be_negative():
+    truth = np.array([[0.8, 1.2, -1.5]])
+    choices = drawn(truth)
+    choices = replace(choices, shares=torch.cat([choices.shares[:2], (choices.shares[2:] > 0.5).double()]))
+    rng = np.random.default_rng(1)
+    chance = np.exp(log_softmax(np.einsum("ntk,n->tk", choices.shares.numpy(), truth[0]), axis=1))
+    right = (chance.cumsum(1) > rng.random((len(chance), 1))).argmax(1)
+    order = np.argsort(np.arange(chance.shape[1])[None] != right[:, None], axis=1, kind="stable")
+    shares = np.take_along_axis(choices.shares.numpy(), order[None], 2)
+    found = fit_general(replace(choices, shares=torch.from_numpy(shares), novelty=True))
+    np.testing.assert_allclose(found, truth[0], atol=0.1)
+
+
 def test_what_leaves_nothing_to_fit_on_is_refused():
     kg = graph_of([(0, 0, 1), (1, 0, 2)], 4)
     with pytest.raises(SatkgcError, match=r"no validation triples to fit a mixture on; give it some, or train one"):

@@ -18,7 +18,7 @@ from satkgc.arrays import Float64, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.evaluation import DIRECTIONS, RankingTask, candidate_entities, find_rivals, split_triples
 from satkgc.kg import CATEGORIES, relation_categories
-from satkgc.models import FUSION, FusedConfig, FusedModel, Questions, mix
+from satkgc.models import FUSION, FusedModel, Mixture, Questions
 from satkgc.training import RunFolder, fit_parts
 
 QUESTIONS = 64  # scored at a time, at most
@@ -36,8 +36,7 @@ class Combination:
 
     name: str
     experts: list[int]  # n, their places
-    weights: Float64  # (2R, n)
-    general: Float64  # (n,) over all relations
+    mixture: Mixture
 
 
 def chart_experts(runs: Runs, options: Options) -> list[Chart]:
@@ -65,24 +64,14 @@ def chart_experts(runs: Runs, options: Options) -> list[Chart]:
 
 def _parts(run: RunFolder, model: FusedModel, options: Options) -> list[Combination]:
     """Each alone, pairs, and all, with their weights."""
-    count, general = len(model.names), model.mixture.general
+    count, size = len(model.names), run.kg.num_relations
     pairs = [list(pair) for pair in combinations(range(count), 2)] if count > 2 else []
     fit = json.loads((run.folder / "model" / FUSION).read_text(encoding="utf-8"))["fit"]
-    assert isinstance(model.config, FusedConfig)
-    held_back = model.config.held_back
-    fitted = fit_parts(model, pairs, fit["strength"], held_back, options.progress) if pairs else []
-    one = np.ones((2 * run.kg.num_relations, 1))
-    parts = [Combination(name, [i], one, one[0]) for i, name in enumerate(model.names)]
-    parts += [
-        Combination(" + ".join(model.names[i] for i in pair), pair, *own)
-        for pair, own in zip(pairs, fitted, strict=True)
-    ]
-    return [
-        *parts,
-        Combination(
-            "all" if count > 2 else " + ".join(model.names), list(range(count)), model.mixture.weights, general
-        ),
-    ]
+    fitted = fit_parts(model, pairs, fit["strength"], options.progress) if pairs else []
+    alone = [Combination(name, [i], Mixture.even([name], size)) for i, name in enumerate(model.names)]
+    together = [Combination(" + ".join(own.experts), pair, own) for pair, own in zip(pairs, fitted, strict=True)]
+    name = "all" if count > 2 else " + ".join(model.names)
+    return [*alone, *together, Combination(name, list(range(count)), model.mixture)]
 
 
 def _ranks(run: RunFolder, model: FusedModel, parts: Sequence[Combination], options: Options) -> tuple[Float64, Int32]:
@@ -113,8 +102,7 @@ def _scores(shares: Tensor, part: Combination, relations: Int32) -> Tensor:
     """Of one expert its own, so that all entities tie where it has nothing to say.  # (n, q, E) → (q, E)"""
     if len(shares) == 1:
         return shares[0]
-    weights = torch.from_numpy(part.weights[relations].T.astype(np.float32)).to(shares.device)
-    total = mix(shares, weights, shares.shape[2])
+    total = part.mixture.mix(shares, relations, shares.shape[2])
     return total - total.logsumexp(1, keepdim=True)
 
 
@@ -133,5 +121,5 @@ def _weights(model: FusedModel, parts: Sequence[Combination]) -> dict[str, Any]:
     """Of each expert in each part, over all relations; NaN where it is not in it."""
     weights = np.full((len(model.names), len(parts)), np.nan)
     for column, part in enumerate(parts):
-        weights[part.experts, column] = part.general
+        weights[part.experts, column] = part.mixture.general
     return dict(zip(model.names, weights, strict=True))

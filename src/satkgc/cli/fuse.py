@@ -22,6 +22,9 @@ def fuse(
     hold_back: Annotated[
         float, typer.Option(min=0, max=0.9, help="Share of validation to leave out of the fit, and to measure on.")
     ] = 0.0,
+    novelty: Annotated[
+        bool, typer.Option("--novelty", help="For a graph whose held-out triples are about new entities.")
+    ] = False,
     device: DeviceOption = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Continue a fit that was stopped.")] = False,
 ) -> None:
@@ -40,6 +43,6 @@ def fuse(
     from satkgc.api import fuse_or_stop
     from satkgc.training import EXIT_CODES
 
-    run, stopped = fuse_or_stop(runs, out, held_back=hold_back, device=device, resume=resume)
+    run, stopped = fuse_or_stop(runs, out, held_back=hold_back, novelty=novelty, device=device, resume=resume)
     print(run.folder)
     raise typer.Exit(0 if stopped is None else EXIT_CODES.get(stopped, UNFINISHED))

@@ -152,9 +152,8 @@ class CandidateRetriever(FusedRetriever):
                     own = None if held_out is None else held_out[rows]
                     for row, opinion in zip(rows, self._opinions(i, expert, questions.select(rows), own), strict=True):
                         said[row][i] = opinion
-        mixture, size = self.model.mixture, self.model.kg.num_entities
-        weights = mixture.weights[questions.relations]
-        return [Shortlist(row, mixture.scales, own, size, self.listed) for row, own in zip(said, weights, strict=True)]
+        mixture, size, relations = self.model.mixture, self.model.kg.num_entities, questions.relations.tolist()
+        return [Shortlist(row, mixture, r, size, self.listed) for row, r in zip(said, relations, strict=True)]
 
     def _opinions(self, i: int, expert: Model, questions: Questions, held_out: Int32 | None) -> Sequence[Opinion]:
         """Of one expert, that knows the questions."""

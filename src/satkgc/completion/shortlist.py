@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from satkgc.arrays import Bool, Float32, Float64, Int32
 from satkgc.completion.retriever import IndexRetriever
-from satkgc.models import mix, parts_of_sum
+from satkgc.models import Mixture, parts_of_sum
 
 NONE = np.empty(0, np.int32)
 
@@ -112,14 +112,15 @@ class Shortlist:
     """A question's candidates, and scores of these or any others."""
 
     def __init__(
-        self, opinions: Sequence[Opinion | None], scales: Float64, weights: Float64, num_entities: int, length: int
+        self, opinions: Sequence[Opinion | None], mixture: Mixture, relation: int, num_entities: int, length: int
     ) -> None:
         """Of the experts that have something to say, the others being None."""
-        self.opinions, self.scales, self.num_entities, self.length = opinions, scales, num_entities, length
-        self.weights = torch.from_numpy(weights)[:, None]  # (n, 1)
+        self.opinions, self.mixture, self.num_entities, self.length = opinions, mixture, num_entities, length
+        self.relations = np.array([relation], np.int32)
+        self.asked = torch.tensor([[opinion is not None] for opinion in opinions])  # (n, 1)
         self.ids = _union([opinion.listed for opinion in opinions if opinion is not None])  # (C,) ascending
         own = self.raw(self.ids)
-        norms = logsumexp(scales[:, None] * own, axis=1) if len(self.ids) else np.zeros(len(opinions))
+        norms = logsumexp(mixture.scales[:, None] * own, axis=1) if len(self.ids) else np.zeros(len(opinions))
         self._norms = np.where(np.isfinite(norms), norms, 0.0)[:, None]  # (n, 1)
         self._total = 0.0
         self._total = float(logsumexp(self.score(own))) if len(self.ids) else 0.0
@@ -131,17 +132,19 @@ class Shortlist:
 
     def shares(self, raw: Float64) -> Float64:
         """x of entities, from their raw scores.  # (n, K)"""
-        return self.scales[:, None] * raw - self._norms
+        return self.mixture.scales[:, None] * raw - self._norms
 
     def score(self, raw: Float64) -> Float32:
         """The mixture's, from the experts'.  # (n, K) → (K,)"""
         shares = torch.from_numpy(self.shares(raw))[:, None]
-        return (mix(shares, self.weights, self.num_entities)[0].numpy() - self._total).astype(np.float32)
+        total = self.mixture.mix(shares, self.relations, self.num_entities, self.asked)[0]
+        return (total.numpy() - self._total).astype(np.float32)
 
     def parts(self, raw: Float64) -> Float32:
         """What each expert adds to the sum, NaN where it has nothing to say.  # (n, K)"""
         shares = torch.from_numpy(self.shares(raw))[:, None]
-        return parts_of_sum(shares, self.weights)[:, 0].numpy().astype(np.float32)
+        weights = torch.from_numpy(self.mixture.weights[self.relations].T.copy())
+        return parts_of_sum(shares, weights)[:, 0].numpy().astype(np.float32)
 
     def search(self, k: int, allow: Int32 | None, exclude: Int32) -> Int32:
         """What a search looks at: the candidates, or lists as long of what the filters leave.

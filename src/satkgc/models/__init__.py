@@ -2,7 +2,7 @@
 
 from satkgc.models.embeddings import INTERACTIONS, EmbeddingConfig, EmbeddingModel
 from satkgc.models.fused import FUSION, FusedConfig, FusedModel
-from satkgc.models.mixture import Mixture, fill, mix, parts_of_sum
+from satkgc.models.mixture import Mixture, fill, parts_of_sum, silence
 from satkgc.models.model import (
     Fact,
     Metrics,
@@ -74,10 +74,10 @@ __all__ = [
     "VectorModel",
     "fill",
     "load_tokenizer",
-    "mix",
     "parts_of_sum",
     "pool_padded",
     "quiet",
+    "silence",
     "step_seed",
     "strongest_paths",
 ]

@@ -7,6 +7,9 @@ The score of an entity e as an answer to a question q with the directed relation
 Both softmaxes run over all entities of the graph, whichever are asked for: scores of candidates are columns of all
 scores. Where expert i has nothing to say, its x_i is the mean of the others' there: it has no weight of its own, and
 the others share what it had in equal parts. So the score stays linear in the weights, and their fit convex.
+
+With `novelty`, a number b(r) is added to the sum of an entity about which an expert that knows the question has nothing
+to say (calibrated stacking, Chao et al., 2016).
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from torch import Tensor, nn
 from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.mixture import Mixture, mix, parts_of_sum
+from satkgc.models.mixture import Mixture, parts_of_sum
 from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions, VectorModel
 from satkgc.settings import Settings
 
@@ -41,6 +44,9 @@ class FusedConfig(ModelConfig):
     kind: Literal["fused"] = "fused"
     held_back: float = Field(default=0.0, ge=0, lt=1)
     """Share of the validation triples that the fit of the weights leaves out; validation is then measured on these."""
+    novelty: bool = False
+    """Fit for each relation and direction how much more often an entity that an expert does not know is the answer than
+    the others think: for graphs whose held-out triples are about new entities."""
 
 
 class FusedModel(Model):
@@ -129,7 +135,7 @@ class FusedModel(Model):
         for rows in self._blocks(questions):
             some = questions.select(rows)
             shares = [self.log_shares_of(i, some, none, answers[rows]) for i in range(len(self.names))]
-            total = mix(torch.stack(shares), self.weights(some.relations), self.kg.num_entities)  # (q, E)
+            total = self.mixture.mix(torch.stack(shares), some.relations, self.kg.num_entities)  # (q, E)
             parts.append(total - total.logsumexp(1, keepdim=True))
         return torch.cat(parts) if parts else torch.empty(0, self.kg.num_entities)
 
@@ -299,7 +305,7 @@ class FusedModel(Model):
     def _score(self, questions: Questions, candidates: Int32 | None) -> Tensor:
         size = self.kg.num_entities
         new, places = self._places(candidates)
-        total = mix(self.log_shares(questions, new), self.weights(questions.relations), size)  # (Q, E + m)
+        total = self.mixture.mix(self.log_shares(questions, new), questions.relations, size)  # (Q, E + m)
         total -= total[:, :size].logsumexp(1, keepdim=True)
         return total if places is None else total.gather(1, places)
 

@@ -11,8 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from satkgc.arrays import Float64
+from satkgc.arrays import Float64, Int32
 from satkgc.kg import KnowledgeGraph
+
+NOVELTY = "novelty"  # no expert has this name
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +25,8 @@ class Mixture:
     scales: Float64  # (n,) of an expert's scores before the softmax: 1 / temperature
     general: Float64  # (n,) weights over all relations
     weights: Float64  # (2R, n) of each directed relation; r + R asks for the heads of r
+    general_novelty: float = 0.0  # over all relations
+    novelty: Float64 | None = None  # (2R,) what a candidate that an expert is silent about gets; None: nothing
 
     @classmethod
     def even(cls, experts: Sequence[str], num_relations: int) -> Mixture:
@@ -34,16 +38,18 @@ class Mixture:
     def to_json(self, kg: KnowledgeGraph) -> dict[str, Any]:
         """Readable; a relation whose weights are the general ones is left out."""
         size, relations = kg.num_relations, {}
+        general = self._named(self.general, self.general_novelty)
+        novelty = np.zeros(2 * size) if self.novelty is None else self.novelty
         for r in range(size):
-            own = {"tail": self.weights[r], "head": self.weights[r + size]}
-            named = {way: self._named(row) for way, row in own.items() if not np.array_equal(row, self.general)}
-            if named:
+            own = {way: self._named(self.weights[i], novelty[i]) for way, i in (("tail", r), ("head", r + size))}
+            if named := {way: row for way, row in own.items() if row != general}:
                 relations[kg.relations.id(r)] = named
         parts = {"scale": self.scales, "weight": self.general}
         experts = {
             name: {part: float(values[i]) for part, values in parts.items()} for i, name in enumerate(self.experts)
         }
-        return {"experts": experts, "relations": relations}
+        over_all = {} if self.novelty is None else {NOVELTY: self.general_novelty}
+        return {"experts": experts, **over_all, "relations": relations}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], kg: KnowledgeGraph) -> Mixture:
@@ -52,14 +58,32 @@ class Mixture:
         names = tuple(experts)
         scales, general = (np.array([experts[name][part] for name in names], float) for part in ("scale", "weight"))
         weights = np.tile(general, (2 * kg.num_relations, 1))
+        general_novelty = float(content.get(NOVELTY, 0.0))
+        novelty = np.full(len(weights), general_novelty) if NOVELTY in content else None
         for id, directions in content["relations"].items():
             for way, own in directions.items():
                 row = kg.relations.index(id) + {"tail": 0, "head": kg.num_relations}[way]
                 weights[row] = [own[name] for name in names]
-        return cls(names, scales, general, weights)
+                if novelty is not None:
+                    novelty[row] = own[NOVELTY]
+        return cls(names, scales, general, weights, general_novelty, novelty)
 
-    def _named(self, row: Float64) -> dict[str, float]:
-        return dict(zip(self.experts, row.tolist(), strict=True))
+    def mix(self, shares: Tensor, relations: Int32, num_entities: int, asked: Tensor | None = None) -> Tensor:
+        """The weighted sum of the experts' log-shares, and what their silence adds; not normalised.
+
+        Which experts have something to say about the questions (n, Q) is seen from the shares, unless it is given.
+        # (n, Q, K), (Q,) → (Q, K)
+        """
+        weights = torch.from_numpy(self.weights[relations].T.copy()).to(shares)
+        total = torch.einsum("nqk,nq->qk", fill(shares, num_entities), weights)
+        if self.novelty is None:
+            return total
+        return total + torch.from_numpy(self.novelty[relations]).to(shares)[:, None] * silence(shares, asked)
+
+    def _named(self, weights: Float64, novelty: float) -> dict[str, float]:
+        """What is fitted of a directed relation, or over all."""
+        named = dict(zip(self.experts, weights.tolist(), strict=True))
+        return named if self.novelty is None else {**named, NOVELTY: float(novelty)}
 
 
 def fill(shares: Tensor, num_entities: int) -> Tensor:
@@ -74,9 +98,14 @@ def fill(shares: Tensor, num_entities: int) -> Tensor:
     return torch.where(speaks, shares, mean)
 
 
-def mix(shares: Tensor, weights: Tensor, num_entities: int) -> Tensor:
-    """The weighted sum of the experts' log-shares.  # (n, Q, K), (n, Q) → (Q, K)"""
-    return torch.einsum("nqk,nq->qk", fill(shares, num_entities), weights)
+def silence(shares: Tensor, asked: Tensor | None = None) -> Tensor:
+    """1 where an expert that has something to say about a question has nothing to say about a candidate, else 0.
+
+    Which experts those are (n, Q) is seen from the candidates, unless it is given.  # (n, Q, K) → (Q, K)
+    """
+    speaks = shares > -torch.inf
+    asked = speaks.any(2) if asked is None else asked
+    return (asked[:, :, None] & ~speaks).any(0).to(shares)
 
 
 def parts_of_sum(shares: Tensor, weights: Tensor) -> Tensor:

@@ -29,6 +29,7 @@ def fuse_or_stop(
     out: str | Path,
     *,
     held_back: float = 0.0,
+    novelty: bool = False,
     device: str = "auto",
     resume: bool = False,
 ) -> tuple[RunFolder, str | None]:
@@ -39,7 +40,8 @@ def fuse_or_stop(
     names = expert_names(parts)
     experts = {name: part.config for name, part in zip(names, parts, strict=True)}
     evaluation = parts[0].config.evaluation
-    config = Config(recipe="fused", model=FusedConfig(held_back=held_back), experts=experts, evaluation=evaluation)
+    mixture = FusedConfig(held_back=held_back, novelty=novelty)
+    config = Config(recipe="fused", model=mixture, experts=experts, evaluation=evaluation)
     old = begun(folder)
     if old is not None and not resume:
         raise taken(folder)

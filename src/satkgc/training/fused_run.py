@@ -52,12 +52,13 @@ def _fit(run: RunFolder, device: torch.device, display: Display) -> None:
             "model": model_sum(expert),
             "valid": _measures(alone[name]),
         }
+    relations = weights.pop("relations")
     content = {
-        "experts": weights["experts"],
+        **weights,
         "valid": _measures(report.metrics()["both"]),
         "measured_on": {"triples": len(report.triples), "held_back": len(held)},
         "fit": fit,
-        "relations": weights["relations"],
+        "relations": relations,
     }
     with atomic_folder(run.folder / "model") as part:
         model.save(part)

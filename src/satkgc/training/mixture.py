@@ -8,6 +8,8 @@ maximised, with weights of zero or more:
 2. one vector of weights for all relations;
 3. a vector for each relation and direction, with a penalty of strength/2 times its squared distance to that one; the
    strength is the one with the best likelihood in cross-validation within the validation triples.
+
+Novelty, where it is wanted, is one number more in each of these vectors, which may be negative.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from torch.nn import functional
 from satkgc.arrays import Bool, Float64, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, KnownTriples
-from satkgc.models import FusedModel, Mixture, Questions, fill
+from satkgc.models import FusedConfig, FusedModel, Mixture, Questions, fill, silence
 from satkgc.progress import progress_bar
 
 TRIPLES = 20_000  # of validation that are looked at, at most
@@ -36,21 +38,38 @@ OTHERS = 32  # drawn from all the rest, for which they stand: McFadden's samplin
 STRENGTHS = (math.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)  # of the pull to the weights of all relations
 FOLDS = 5
 DIGITS = 4  # of a weight: readable, and no fit is as exact
+NOVELTY_MOST = 20.0  # a logarithm: where all answers are such, no number would be large enough
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
     """Right answers and their competitors, as the experts see them; column 0 is the right answer."""
 
-    shares: Tensor  # (n, T, K) float64, log-shares; -inf where an expert has nothing to say
+    shares: Tensor  # (n, T, K) float64, log-shares; -inf where an expert has nothing to say; may end with their silence
     log_counts: Tensor  # (T, K) of how many entities a candidate stands for; -inf: of none
     relations: Int64  # (T,) directed
     triples: Int64  # (T,) which of the triples asks: twice each, for its tail and for its head
+    novelty: bool = False  # whether the last of the shares is the experts' silence
+
+    @property
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """Of each weight."""
+        own: list[tuple[float | None, float | None]] = [(0, None)] * (len(self.shares) - self.novelty)
+        return own + [(-NOVELTY_MOST, NOVELTY_MOST)] * self.novelty
+
+    def filled(self, experts: Sequence[int], num_entities: int, novelty: bool) -> Choices:
+        """Of some experts, with what the fit sees where they are silent."""
+        own = self.shares[list(experts)]
+        shares = fill(own, num_entities)
+        if novelty:
+            shares = torch.cat([shares, silence(own)[None]])
+        return replace(self, shares=shares, novelty=novelty)
 
     def select(self, rows: Bool) -> Choices:
         """Some of them."""
         mask = torch.from_numpy(rows).to(self.shares.device)
-        return Choices(self.shares[:, mask], self.log_counts[mask], self.relations[rows], self.triples[rows])
+        some = self.shares[:, mask], self.log_counts[mask], self.relations[rows], self.triples[rows]
+        return Choices(*some, self.novelty)
 
     def logits(self, weights: Float64) -> Tensor:
         """By a vector for each row.  # (T, n) → (T, K)"""
@@ -76,39 +95,42 @@ def fit_mixture(model: FusedModel, triples: Int32, progress: bool = False) -> tu
     sample = collect(model, some, progress=False)
     scales = np.array([float(f"{_scale(sample, i):.{DIGITS}g}") for i in range(len(names))])
     model.mixture = replace(model.mixture, scales=scales)
-    choices = collect(model, triples, progress)
-    choices = replace(choices, shares=fill(choices.shares, kg.num_entities))
+    assert isinstance(model.config, FusedConfig)
+    choices = collect(model, triples, progress).filled(range(len(names)), kg.num_entities, model.config.novelty)
     fold = rng.permutation(len(triples))[choices.triples] % min(FOLDS, len(triples))
     trials = _cross_validate(choices, fold) if len(triples) > 1 else []
     best = max(trials, key=lambda trial: trial.log_likelihood, default=Trial(None, math.nan, math.nan))
-    general = fit_general(choices).round(DIGITS)
-    weights = np.tile(general, (2 * kg.num_relations, 1))
-    if best.strength is not None:
-        seen = np.unique(choices.relations)
-        weights[seen] = fit_relations(choices, general, best.strength)[seen].round(DIGITS)
     facts = {"triples": len(triples), "strength": best.strength, "cross_validation": list(map(asdict, trials))}
-    return Mixture(names, model.mixture.scales, general, weights), facts
+    return _fit(choices, names, model.mixture.scales, kg.num_relations, best.strength), facts
+
+
+def _fit(
+    choices: Choices, names: Sequence[str], scales: Float64, num_relations: int, strength: float | None
+) -> Mixture:
+    """With a pull that has been chosen."""
+    general = fit_general(choices).round(DIGITS)
+    weights = np.tile(general, (2 * num_relations, 1))
+    if strength is not None:
+        seen = np.unique(choices.relations)
+        weights[seen] = fit_relations(choices, general, strength)[seen].round(DIGITS)
+    mixture = Mixture(tuple(names), scales, general[: len(names)], weights[:, : len(names)])
+    if not choices.novelty:
+        return mixture
+    return replace(mixture, general_novelty=float(general[-1]), novelty=weights[:, -1])
 
 
 def fit_parts(
-    model: FusedModel, parts: Sequence[Sequence[int]], strength: float | None, held_back: float, progress: bool = False
-) -> list[tuple[Float64, Float64]]:
-    """Mixtures of some experts each, fitted on the triples that the whole was fitted on, with its scales and strength.
-
-    The weights of every directed relation (2R, n), and those of all (n,).
-    """
-    kg = model.kg
-    triples = _some(kg.valid[held_back_rows(len(kg.valid), held_back)[0]], np.random.default_rng(0))
-    choices = collect(model, triples, progress)
-    fitted = []
-    for part in parts:
-        own = replace(choices, shares=fill(choices.shares[list(part)], kg.num_entities))
-        general = fit_general(own)
-        weights = np.tile(general, (2 * kg.num_relations, 1))
-        if strength is not None:
-            seen = np.unique(own.relations)
-            weights[seen] = fit_relations(own, general, strength)[seen]
-        fitted.append((weights.round(DIGITS), general.round(DIGITS)))
+    model: FusedModel, parts: Sequence[Sequence[int]], strength: float | None, progress: bool = False
+) -> list[Mixture]:
+    """Mixtures of some experts each, fitted on the triples that the whole was, with its scales and strength."""
+    kg, config, mixture = model.kg, model.config, model.mixture
+    assert isinstance(config, FusedConfig)
+    triples = _some(kg.valid[held_back_rows(len(kg.valid), config.held_back)[0]], np.random.default_rng(0))
+    choices, fitted = collect(model, triples, progress), []
+    for part in map(list, parts):
+        names = [model.names[i] for i in part]
+        own = choices.filled(part, kg.num_entities, config.novelty)
+        fitted.append(_fit(own, names, mixture.scales[part], kg.num_relations, strength))
     return fitted
 
 
@@ -180,9 +202,11 @@ def _log(used: Tensor) -> Tensor:
 
 def fit_general(choices: Choices) -> Float64:
     """One vector of weights for all relations.  # (n,)"""
-    experts = len(choices.shares)
+    count = len(choices.shares)
     everything = np.zeros(len(choices.relations), np.int64)
-    return _minimise(choices, everything, np.full((1, experts), 1 / experts), np.zeros(experts), 0.0)[0]
+    start = np.full((1, count), 1 / count)
+    start[:, count - choices.novelty :] = 0
+    return _minimise(choices, everything, start, np.zeros(count), 0.0)[0]
 
 
 def fit_relations(choices: Choices, general: Float64, strength: float, start: Float64 | None = None) -> Float64:
@@ -257,7 +281,7 @@ def _minimise(choices: Choices, groups: Int64, start: Float64, centre: Float64, 
 
     options = {"maxiter": 500, "ftol": 1e-9, "gtol": 1e-6}
     result = minimize(
-        loss, start.ravel(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options
+        loss, start.ravel(), jac=True, method="L-BFGS-B", bounds=choices.bounds * len(start), options=options
     )
     return np.asarray(result.x).reshape(shape)
 
