@@ -15,7 +15,7 @@ from satkgc.errors import SatkgcError
 from satkgc.evaluation import evaluate
 from satkgc.models import FusedModel, Mixture
 from satkgc.training import train_or_stop
-from satkgc.training.mixture import collect, fit_general
+from satkgc.training.mixture import collect, fit_general, fit_relations
 from tasks import small_graph
 
 KG = small_graph()
@@ -57,16 +57,18 @@ def test_each_alone_and_all_together_are_as_evaluated(run, charts):
 
 @pytest.mark.parametrize("names", [("complex", "paths"), ("complex", "second"), ("paths", "second")])
 def test_a_pair_is_a_mixture_fitted_without_the_third(names, run, charts):
-    """Over all relations: none has validation triples enough for weights of its own here."""
     model = run.model("cpu")
     fusion = json.loads((run.folder / "model" / "fusion.json").read_text())
-    assert fusion["fit"]["strength"] is None
     places = [model.names.index(name) for name in names]
     pair = FusedModel(KG, model.config, {name: model.expert(name) for name in names})
     even = Mixture.even(names, KG.num_relations)
     pair.mixture = Mixture(names, model.mixture.scales[places], even.general, even.weights)
-    general = fit_general(collect(pair, KG.valid)).round(4)
+    choices = collect(pair, KG.valid)
+    general = fit_general(choices).round(4)
     weights = np.tile(general, (2 * KG.num_relations, 1))
+    if fusion["fit"]["strength"] is not None:
+        seen = np.unique(choices.relations)
+        weights[seen] = fit_relations(choices, general, fusion["fit"]["strength"])[seen].round(4)
     pair.mixture = Mixture(names, model.mixture.scales[places], general, weights)
     assert [charts["Weight"][name][" + ".join(names)] for name in names] == pytest.approx(general, abs=2e-4)
     same_as(evaluate(pair, KG, "test"), charts, " + ".join(names))

@@ -16,6 +16,8 @@ from satkgc import SatkgcError
 from satkgc.completion import Completer, NewEntity, Question, answer_to_dict, outcome_to_json
 from satkgc.kg import ReadOptions, read_graph
 
+pytest_plugins = ["world"]
+
 PREFIXES = """@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
 """
@@ -180,5 +182,5 @@ def test_files_and_json_carry_it(bands) -> None:
 
 def test_a_graph_without_types_says_so_whatever_the_type(completer):
     for type in ("Q3", "no entity either"):
-        with pytest.raises(SatkgcError, match=f"no entity is of the type '{type}': the graph states no types"):
+        with pytest.raises(SatkgcError, match=f"no entity is of the type '{type}'; the graph states no types"):
             completer.tails("Q1", "near", type=type)

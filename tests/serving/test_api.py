@@ -113,10 +113,12 @@ def test_names_that_nobody_or_several_have_come_back_with_candidates(url: str) -
     relation = post(url, "complete", {"head": "dog", "relation": "hypernim"})
     assert relation.status_code == 404
     assert relation.json()["suggestions"][0]["id"] == "hypernym"
+    type = post(url, "complete", {"head": "dog", "relation": "hypernym", "type": "animal"})
+    assert (type.status_code, type.json()["suggestions"]) == (404, [])
     several = post(url, "complete", {"head": "bank", "relation": "hypernym"})
     assert several.status_code == 409
     assert {one["id"] for one in several.json()["suggestions"]} == {"bank.1", "bank.2"}
-    assert all("\n" not in one.json()["error"] for one in (unknown, relation, several))
+    assert all("\n" not in one.json()["error"] for one in (unknown, relation, type, several))
 
 
 def test_entities_are_found_and_shown_with_their_neighbours(url: str, completer) -> None:  # type: ignore[no-untyped-def]

@@ -25,6 +25,7 @@ from satkgc.completion.answer import (
     Role,
     TriplePart,
     UnknownNameError,
+    UnknownTypeError,
 )
 from satkgc.completion.info import CandidateRecall, CompleterInfo, ModelInfo, Quality, RunVersion
 
@@ -82,6 +83,7 @@ __all__ = [
     "RunVersion",
     "TriplePart",
     "UnknownNameError",
+    "UnknownTypeError",
     "accept_duplicates",
     "accept_into",
     "accept_proposals",

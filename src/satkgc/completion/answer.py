@@ -316,6 +316,13 @@ class UnknownNameError(SatkgcError):
         )
 
 
+class UnknownTypeError(SatkgcError):
+    """No entity is of this type."""
+
+    def __init__(self, type: str, remedy: str) -> None:
+        super().__init__(f"no entity is of the type {type!r}", remedy=remedy)
+
+
 class AmbiguousNameError(SatkgcError):
     """Several entities or relations have this name; `candidates` lists them: say which by its id."""
 

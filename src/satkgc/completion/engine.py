@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from satkgc.arrays import Bool, Float32, Float64, Int32
-from satkgc.completion.answer import Answer, EntityRef, Objection, Question
+from satkgc.completion.answer import Answer, EntityRef, Objection, Question, UnknownTypeError
 from satkgc.completion.calibration import COMPETITORS, Calibration
 from satkgc.completion.consistency import CONTRADICTIONS, Consistency
 from satkgc.completion.experts import expert_shares
@@ -93,13 +93,12 @@ class Engine:
         types = self.consistency.types
         stated = [t for t, _ in types.counts]
         if not stated:
-            remedy = "leave it out, or give a role"
-            raise SatkgcError(f"no entity is of the type {type!r}: the graph states no types", remedy=remedy)
+            raise UnknownTypeError(type, "the graph states no types: leave it out, or give a role")
         named = [t for t in stated if self.names.name(t).casefold() == type.casefold()]
         members = types.members(named[0] if len(named) == 1 else self.names.entity(type))
         if not len(members):
             known = ", ".join(repr(self.names.name(t)) for t in stated[:SHOWN]) + ", …" * (len(stated) > SHOWN)
-            raise SatkgcError(f"no entity is of the type {type!r}", remedy=f"types are {known}")
+            raise UnknownTypeError(type, f"types are {known}")
         return members
 
     def ask(self, questions: Sequence[Question]) -> list[list[Answer]]:

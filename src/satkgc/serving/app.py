@@ -17,7 +17,7 @@ from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from satkgc.completion import AmbiguousNameError, UnknownNameError
+from satkgc.completion import AmbiguousNameError, UnknownNameError, UnknownTypeError
 from satkgc.errors import SatkgcError
 from satkgc.serving.api import routes
 from satkgc.serving.gate import Gate
@@ -129,7 +129,7 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(SatkgcError)
     async def bad_question(request: Request, error: SatkgcError) -> JSONResponse:
-        status = {UnknownNameError: 404, AmbiguousNameError: 409}.get(type(error))
+        status = {UnknownNameError: 404, UnknownTypeError: 404, AmbiguousNameError: 409}.get(type(error))
         if status is None:
             return problem(422, error)
         return problem(status, error, suggestions=jsonable_encoder(suggestions(error)))

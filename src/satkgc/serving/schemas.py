@@ -254,7 +254,7 @@ _PROBLEMS = {
     400: "The body is not JSON",
     401: "No token, or a wrong one",
     403: "Another web page has sent it",
-    404: "No entity or relation has this name; similar ones",
+    404: "No entity, relation or type has this name; similar ones",
     409: "Several have this name; the candidates",
     413: "The body is too large",
     421: "The service does not answer to this host name",
