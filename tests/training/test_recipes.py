@@ -13,7 +13,7 @@ from satkgc.kg import CATALOGUE, KnowledgeGraph
 from satkgc.settings import build, flatten, names_of
 from satkgc.training import Config, make_config, recipe_names
 from satkgc.training.config import ALIASES, EXECUTION
-from satkgc.training.recipes import FOLDER
+from satkgc.training.recipe_files import FOLDER
 
 PUBLISHED = ["satkgc", "satkgc-authors", "simkgc", "wo-saam", "wo-pcl", "wo-fmt", "wo-pcl-fmt", "rwr", "brwr-p",
              "mcmc", "mixed"]  # fmt: skip

@@ -24,8 +24,8 @@ from satkgc.models import ContrastiveLoss, TextModel
 from satkgc.processes import Processes
 from satkgc.training import Config, Custom, RunFolder, TrainingConfig, make_config, train_or_stop, trainer
 from satkgc.training.checkpoint import Checkpoints
+from satkgc.training.resume import WRITTEN
 from satkgc.training.start import overridden
-from satkgc.training.trainer import WRITTEN
 from satkgc.training.validation import Validation
 from tasks import small_graph
 
