@@ -39,14 +39,18 @@ if (location.protocol === "file:") {
       page.open();
       page.write("<body></body>");
       page.close();
-      inside.postMessage = (data) => setTimeout(() => this.onmessage?.({ data }));
+      inside.postMessage = (message) => {
+        const data = structuredClone(message);
+        setTimeout(() => this.onmessage?.({ data }));
+      };
       this.ready = new Promise((loaded, failed) => {
         const tag = Object.assign(page.createElement("script"), { src: script, onload: loaded, onerror: failed });
         page.body.append(tag);
       });
       this.ready.catch((error) => this.onerror?.(error));
     }
-    postMessage(data) {
+    postMessage(message) {
+      const data = structuredClone(message);
       this.ready.then(() => this.frame.contentWindow.onmessage({ data }), () => {});
     }
     terminate() {
