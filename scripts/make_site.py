@@ -23,8 +23,9 @@ PAGES, SITE = ROOT / "build" / "pages", ROOT / "build" / "site"
 STYLE = """\
 /* Tables of results and lines of code are wide. */
 .md-grid { max-width: 78rem; }
-.md-typeset table:not([class]) { font-size: .64rem; }
-.md-typeset table:not([class]) :is(th, td) { min-width: 0; padding: .4em .8em; }
+.md-typeset table:not([class]) { font-size: .61rem; }
+.md-typeset table:not([class]) :is(th, td) { min-width: 0; padding: .4em .5em; }
+.md-typeset table:not([class]) code { word-break: normal; }
 .md-typeset pre > code { font-size: .78em; line-height: 1.35; }
 """
 # A page that was opened as a file may start no worker: there the search runs in a hidden frame.
@@ -59,7 +60,7 @@ if (location.protocol === "file:") {
   };
 }
 """
-PAIR = re.compile(r"(?<=\| )(\d\.\d+) ([/±]) (\d\.\d+)(?= \|)")  # a cell that is read as one
+PAIR = re.compile(r"(?<=\| )(\d\.\d+|–) ([/±]) (\d\.\d+)(?= [|/])")  # in a cell, read as one
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
 
 
