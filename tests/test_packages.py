@@ -50,7 +50,8 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -
     [metadata] = others
     licences = {file for file in tracked if "LICENSE" in file}
     assert licences, "that of the bundled sample"
-    assert {f"{metadata}/licenses/{file}" for file in ("LICENSE", *(f"src/{file}" for file in licences))} <= names(wheel)
+    beside = {"LICENSE", *(f"src/{file}" for file in licences)}
+    assert {f"{metadata}/licenses/{file}" for file in beside} <= names(wheel)
 
 
 def test_the_sdist_is_small_and_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
