@@ -13,9 +13,9 @@ from fused_runs import overrides
 from satkgc.errors import SatkgcError
 from satkgc.kg import DECISIONS, Decision, Decisions, KnowledgeGraph, Vocabulary, read_decisions
 from satkgc.models import Questions
-from satkgc.training import RunFolder, train_or_stop
+from satkgc.training import Config, RunFolder, TrainingConfig, make_config, train_or_stop
 from satkgc.training.run_folder import model_sum
-from satkgc.training.start import config_from
+from satkgc.training.start import config_from, overridden
 from satkgc.training.state import schedule
 from tasks import small_graph
 
@@ -212,3 +212,12 @@ def test_experts_learn_what_was_rejected_of_the_whole_where_they_can(fused, tmp_
         "paths": True,
     }
     assert "2 rejected statements not used: a text model compares answers within a batch" in capsys.readouterr().err
+
+
+def test_overrides_of_a_typed_config_reach_experts_and_stand_over_its_steps():
+    steps = overridden(Config(training=TrainingConfig(steps=20)), {"training.epochs": 2})
+    assert (steps.training.epochs, steps.training.steps) == (2.0, None)
+    quick = overridden(make_config("quick"), {"training.seed": 3, "training.epochs": 2})
+    assert {(part.training.seed, part.training.epochs) for part in quick.experts.values()} == {(3, 2.0)}
+    with pytest.raises(SatkgcError, match=r"training\.clip is a setting of the experts of a fused run"):
+        overridden(make_config("quick"), {"training.clip": 3})

@@ -22,10 +22,9 @@ from satkgc.evaluation import evaluate
 from satkgc.kg import Vocabulary
 from satkgc.models import ContrastiveLoss, TextModel
 from satkgc.processes import Processes
-from satkgc.training import Config, Custom, RunFolder, TrainingConfig, make_config, train_or_stop, trainer
+from satkgc.training import Config, Custom, RunFolder, make_config, train_or_stop, trainer
 from satkgc.training.checkpoint import Checkpoints
-from satkgc.training.start import overridden
-from satkgc.training.trainer import WRITTEN
+from satkgc.training.resume import WRITTEN
 from satkgc.training.validation import Validation
 from tasks import small_graph
 
@@ -287,15 +286,6 @@ def test_a_recipe_that_was_edited_is_not_resumed_as_if_it_were_the_old_one(setti
     recipe.write_text('extends = "satkgc"\n[model.loss]\nmargin = 0.3\nlogit_adjustment = 1.0\n')
     with pytest.raises(SatkgcError, match=r"model.loss.margin was 0.05 when this run was started, and is 0.3 now"):
         train(graph, recipe, out, overrides=limited, resume=True)
-
-
-def test_overrides_of_a_typed_config_reach_experts_and_stand_over_its_steps():
-    steps = overridden(Config(training=TrainingConfig(steps=20)), {"training.epochs": 2})
-    assert (steps.training.epochs, steps.training.steps) == (2.0, None)
-    quick = overridden(make_config("quick"), {"training.seed": 3, "training.epochs": 2})
-    assert {(part.training.seed, part.training.epochs) for part in quick.experts.values()} == {(3, 2.0)}
-    with pytest.raises(SatkgcError, match=r"training\.clip is a setting of the experts of a fused run"):
-        overridden(make_config("quick"), {"training.clip": 3})
 
 
 def test_a_plain_run_is_resumed_without_what_its_recipe_says_for_small_graphs(tmp_path):

@@ -5,7 +5,8 @@ from satkgc.training.custom import Custom, MakeLoss, MakeSampler
 from satkgc.training.fuse import fuse_or_stop
 from satkgc.training.loop import Callback
 from satkgc.training.mixture import fit_parts
-from satkgc.training.recipes import OF_FUSED, default_recipe, make_config, recipe_names
+from satkgc.training.recipe_files import OF_FUSED, recipe_names
+from satkgc.training.recipes import default_recipe, make_config
 from satkgc.training.run_folder import RunFolder, exclusive, model_sum
 from satkgc.training.trainer import EXIT_CODES, train_or_stop
 

@@ -18,8 +18,8 @@ from satkgc.training.config import Config
 from satkgc.training.display import Display
 from satkgc.training.fused_run import fit_or_stop
 from satkgc.training.mixture import check_fitted_on
+from satkgc.training.resume import begun, refuse_foreign, same_graph, taken
 from satkgc.training.run_folder import RunFolder, exclusive
-from satkgc.training.trainer import begun, refuse_foreign, same_graph, taken
 
 KEPT = ("log.jsonl", "curves.png", "README.md", "metrics.json", "model", "config.json")  # of a run that is an expert
 

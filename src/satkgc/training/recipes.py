@@ -1,19 +1,13 @@
-"""Recipes: TOML files that extend one another, each with settings for well-known graphs.
-
-A recipe file has the tables of `Config` and, under `[graph.NAME]`, tables that are laid over them where the graph is
-that benchmark: `[graph."WN18RR".training]`. `[graph.small]` is for small graphs that have no settings of their own.
-"""
+"""From a recipe's files to the settings of a run: what they say, over it what they say for the graph, over it what the
+user overrides; and in a fused recipe the same for each expert."""
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
@@ -22,42 +16,24 @@ from satkgc.processes import find_device
 from satkgc.sampling import SamplingConfig
 from satkgc.settings import Tree, build, flatten, merge, parse
 from satkgc.training.config import ALIASES, Config
+from satkgc.training.recipe_files import (
+    BACKBONE,
+    HANDED_ON,
+    SHARED,
+    RecipeFile,
+    left_out,
+    read_chain,
+    refuse_settings_of_experts,
+)
 
-FOLDER = Path(__file__).parent / "recipes"
 SMALL = 20_000  # training triples; fewer are a small graph
 LEAST_STEPS = 150  # that it takes to train one, however small
-# Settings of a fused run: those that each of its experts gets, and those of its own.
-SHARED = frozenset(
-    f"training.{name}" for name in ("seed", "device", "workers", "checkpoint_minutes", "keep_checkpoints", "precision")
-)
 QUICK, FULL = "quick", "satkgc-adjusted"  # the default recipes: without a GPU, and with one
-BACKBONE = "model.encoder.backbone"
-HANDED_ON = frozenset(["training.steps", "training.epochs", BACKBONE])  # to the experts, and not kept by the whole
-OF_FUSED = SHARED | {"training.max_minutes"}
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    """One file: what it says, and what it says for some graphs."""
-
-    path: Path
-    tree: Tree
-    graphs: dict[str, Tree]  # by lower-case name
-    kind: str  # of model: its own, or that of the recipe it extends
-
-    @property
-    def packaged(self) -> bool:
-        return self.path.is_relative_to(FOLDER.resolve())
 
 
 def default_recipe(device: str = "auto", custom: bool = False) -> str:
     """What is trained on a device if no recipe is named; a sampler or a loss of one's own is for the full one."""
     return FULL if custom or find_device(device).type != "cpu" else QUICK
-
-
-def recipe_names() -> list[str]:
-    """The recipes that come with the package."""
-    return sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
 def make_config(
@@ -78,7 +54,7 @@ def make_config(
     overrides such as `experts.text.training.epochs`, is laid over that recipe.
     """
     recipe, overrides = os.fspath(recipe), dict(overrides or {})
-    chain = _hand_on(_chain(recipe), [name.split(".")[1] for name in overrides if _is_expert_recipe(name)])
+    chain = _hand_on(read_chain(recipe), [name.split(".")[1] for name in overrides if _is_expert_recipe(name)])
     trees: list[Tree] = [part.tree for part in reversed(chain)]
     tree = merge(reduce(_over, trees), {"recipe": recipe})
     applied, laid = _graph_settings(chain, tree, benchmark, triples, overrides)
@@ -96,7 +72,7 @@ def share_with_experts(overrides: Mapping[str, Any], experts: Mapping[str, str])
     The experts are given with their kinds of model: a backbone is for all that read texts.
     """
     shared = {name: value for name, value in overrides.items() if name in SHARED | HANDED_ON}
-    _refuse_settings_of_experts(overrides, experts)
+    refuse_settings_of_experts(overrides, experts)
     handed = {
         f"experts.{expert}.{name}": value
         for expert, kind in experts.items()
@@ -106,16 +82,9 @@ def share_with_experts(overrides: Mapping[str, Any], experts: Mapping[str, str])
     return {**handed, **{name: value for name, value in overrides.items() if name not in HANDED_ON}}
 
 
-def _refuse_settings_of_experts(names: Iterable[str], experts: Iterable[str], where: Path | None = None) -> None:
-    for name in names:
-        if name.startswith(("training.", "sampling.")) and name not in OF_FUSED | HANDED_ON:
-            remedy = f"say of which: experts.{next(iter(experts), 'NAME')}.{name}"
-            raise SatkgcError(f"{name} is a setting of the experts of a fused run", where=where, remedy=remedy)
-
-
 def user_settings(recipe: str) -> Tree:
     """What the files of a recipe say that do not come with the package."""
-    return _user_tree(_hand_on(_chain(recipe)))
+    return _user_tree(_hand_on(read_chain(recipe)))
 
 
 def _with_experts(
@@ -126,8 +95,8 @@ def _with_experts(
     for name, value in overrides.items():
         if _is_expert_recipe(name):
             entries.setdefault(name.split(".")[1], {})["recipe"] = value
-    entries = {name: entry for name, entry in entries.items() if not _left_out(entry)}
-    kinds = {name: _chain(entry["recipe"])[0].kind for name, entry in entries.items()}
+    entries = {name: entry for name, entry in entries.items() if not left_out(entry)}
+    kinds = {name: read_chain(entry["recipe"])[0].kind for name, entry in entries.items()}
     overrides, experts = share_with_experts(overrides, kinds), dict[str, Tree]()
     for name, entry in entries.items():
         start = f"experts.{name}."
@@ -149,7 +118,7 @@ def _is_expert_recipe(name: str) -> bool:
     return name.startswith("experts.") and name.endswith(".recipe") and name.count(".") == 2
 
 
-def _user_tree(chain: list[_Recipe], graph: str | None = None, kind: str | None = None) -> Tree:
+def _user_tree(chain: list[RecipeFile], graph: str | None = None, kind: str | None = None) -> Tree:
     """What files of the user's say; not what they, or nearer ones, say otherwise for a graph and a kind of model."""
     own = Tree()
     for part in reversed(chain):
@@ -170,13 +139,13 @@ def _without(tree: Mapping[str, Any], names: Collection[str], prefix: str = "") 
     }
 
 
-def _kind(chain: list[_Recipe], overrides: Mapping[str, Any]) -> str:
+def _kind(chain: list[RecipeFile], overrides: Mapping[str, Any]) -> str:
     """Which kind of model a recipe is for."""
     return str(overrides.get("model.kind", chain[0].kind))
 
 
 def _graph_settings(
-    chain: list[_Recipe], plain: Tree, benchmark: str | None, triples: int | None, overrides: Mapping[str, Any]
+    chain: list[RecipeFile], plain: Tree, benchmark: str | None, triples: int | None, overrides: Mapping[str, Any]
 ) -> tuple[str | None, Tree]:
     """The settings of the whole chain for one graph, the nearest recipe's over those that it extends.
 
@@ -205,85 +174,7 @@ def _graph_settings(
     return "small", {**tree, "sampling": sampling, "training": training}
 
 
-def _chain(name: str) -> list[_Recipe]:
-    """A recipe and those it extends, nearest first."""
-    files: list[tuple[Path, Tree]] = []
-    base: str | None = name
-    near = Path()
-    while base is not None:
-        path = _find(base, near)
-        if path in (other for other, _ in files):
-            raise SatkgcError("a recipe extends itself", where=path, remedy="break the circle")
-        try:
-            tree = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SatkgcError(f"not a TOML file: {error}", where=path) from error
-        _check_shape(tree, path)
-        base, near = tree.pop("extends", None), path.parent
-        files.append((path, tree))
-    chain: list[_Recipe] = []
-    kind: Tree = {}  # of model, as the recipes below have it
-    for path, tree in reversed(files):
-        graphs = tree.pop("graph", {})
-        kind = merge(kind, _expert_kinds(tree))
-        # Each is built alone, so that a mistake is told with the file that has it.
-        config = _build_alone(tree, kind, path)
-        kind = _without_left_out({**kind, "model": {"kind": config.model.kind}}, tree)
-        for part in graphs.values():
-            _build_alone(part, merge(kind, _expert_kinds(part)), path)
-        graphs = {graph.lower(): part for graph, part in graphs.items()}
-        chain.insert(0, _Recipe(path, merge(kind, tree), graphs, config.model.kind))
-    return chain
-
-
-def _check_shape(tree: Tree, path: Path) -> None:
-    """Refuse what is no table and no text where one must be; of all else the settings are checked."""
-    for name in ("graph", "experts"):
-        table = tree.get(name, {})
-        for value in table.values() if isinstance(table, Mapping) else [table]:
-            if not isinstance(value, Mapping):
-                raise SatkgcError(f"{name} has {value!r}", where=path, remedy=f"it takes tables, [{name}.NAME]")
-    for part in tree.get("graph", {}).values():
-        _check_shape(part, path)
-    for recipe in (tree.get("extends", ""), *(entry.get("recipe", "") for entry in tree.get("experts", {}).values())):
-        if not isinstance(recipe, str):
-            raise SatkgcError(f"{recipe!r} is no recipe", where=path, remedy="give its name, or that of a TOML file")
-
-
-def _build_alone(tree: Tree, kind: Tree, path: Path) -> Config:
-    """The settings of one file, or of what it has for a graph, over the kinds of models that it is about."""
-    experts = kind.get("experts", {})
-    for name in tree.get("experts", {}):
-        if name not in experts and not _left_out(tree["experts"][name]):
-            remedy = f"there are {', '.join(experts) or 'none'}; recipe = RECIPE under [experts.{name}] adds it"
-            raise SatkgcError(f"there is no expert {name}", where=path, remedy=remedy)
-    config = build(Config, _without_left_out(merge(kind, tree), tree), where=path, aliases=ALIASES)
-    if config.experts:
-        _refuse_settings_of_experts(flatten(tree), config.experts, path)
-    return config
-
-
-def _left_out(entry: Mapping[str, Any]) -> bool:
-    """Whether an expert is there to be left out: its recipe is none."""
-    return str(entry.get("recipe", "")).lower() == "none"
-
-
-def _without_left_out(tree: Tree, above: Tree) -> Tree:
-    """A tree without the experts that the one above leaves out."""
-    experts = tree.get("experts", {})
-    kept = {name: entry for name, entry in experts.items() if not _left_out(above.get("experts", {}).get(name, {}))}
-    return {**tree, "experts": kept} if experts else tree
-
-
-def _expert_kinds(tree: Tree) -> Tree:
-    """Which kind of model each expert of a fused recipe is: by the recipe that it names."""
-    entries = tree.get("experts", {}).items()
-    named = {name: entry["recipe"] for name, entry in entries if "recipe" in entry and not _left_out(entry)}
-    experts = {name: {"model": {"kind": _chain(recipe)[0].kind}} for name, recipe in named.items()}
-    return {"experts": experts} if experts else {}
-
-
-def _hand_on(chain: list[_Recipe], added: Iterable[str] = ()) -> list[_Recipe]:
+def _hand_on(chain: list[RecipeFile], added: Iterable[str] = ()) -> list[RecipeFile]:
     """A fused recipe's files, with what they say of the whole said of each expert; `added` are those of overrides."""
     names = dict.fromkeys([*(name for part in chain for name in part.tree.get("experts", {})), *added])
 
@@ -314,14 +205,3 @@ def _no_steps(above: Mapping[str, Any]) -> Tree:
     tree: Tree = {"training": {"steps": None}} if "epochs" in above.get("training", {}) else {}
     experts = {name: part for name, entry in above.get("experts", {}).items() if (part := _no_steps(entry))}
     return {**tree, "experts": experts} if experts else tree
-
-
-def _find(name: str, near: Path) -> Path:
-    """A file where it is named as one, of the folder it is named in; else a recipe of the package, or one near by."""
-    places = [near / name] if name.endswith(".toml") else [FOLDER / f"{name}.toml", near / f"{name}.toml"]
-    for path in places:
-        if path.is_file():
-            return path.resolve()
-    close = difflib.get_close_matches(name, recipe_names(), n=1)
-    remedy = f"did you mean {close[0]}?" if close else f"there are {', '.join(recipe_names())}; or give a TOML file"
-    raise SatkgcError(f"unknown recipe {name!r}", remedy=remedy)

@@ -38,7 +38,7 @@ def both(case, weighted, layers=None):
         torch.nn.init.normal_(layer.norm.weight)
         torch.nn.init.normal_(layer.norm.bias)
     heads, asked = torch.randint(0, entities, (questions,)), torch.randint(0, 2 * relations, (questions,))
-    graph = model.training_graph.without(torch.tensor(edges, dtype=torch.long))
+    graph = model.graph.without(torch.tensor(edges, dtype=torch.long))
     upstream = torch.randn(questions, entities)
     weights = [torch.rand(len(graph.source)) + 0.5 for _ in model.layers] if weighted and len(triples) else []
     for plain in (False, True):

@@ -167,3 +167,24 @@ def test_other_known_answers_are_not_counted_as_wrong():
     for row, (head, relation, tail) in enumerate(zip(batch.heads, batch.relations, batch.tails, strict=True)):
         answers = set(model.kg.known_train.answers(int(head), int(relation)).tolist()) - {int(tail)}
         assert {column for r, column in pairs if r == row} == answers
+
+
+def test_entities_that_training_does_not_have_change_no_step():
+    """Neither by their number nor by the numbers that others have for them, nor by their facts."""
+    random = np.random.default_rng(0)
+    train = np.unique(random.integers(0, [8, 3, 8], (40, 3)), axis=0)
+    places = np.sort(random.choice(20, 8, replace=False))  # of the eight among twenty
+    apart = np.setdiff1d(np.arange(20), places)
+    spread = np.stack([places[train[:, 0]], train[:, 1], places[train[:, 2]]], 1)
+    inference = np.array([(apart[0], 0, apart[1]), (apart[1], 1, apart[2])])
+    small, large = graph_of(train, 8, 3), graph_of(spread, 20, 3, inference=inference)
+    outcomes = []
+    for kg in (small, large):
+        torch.manual_seed(0)
+        model = PathModel(kg, PathConfig(dim=4, layers=2))
+        batch = make_sampler(kg, SamplingConfig(sampler="random", batch_size=8), 0, model.needs).draw(0)
+        loss, _ = model.loss(model.collate(batch))
+        outcomes.append((loss, *torch.autograd.grad(loss, list(model.parameters()))))
+    for one, other in zip(*outcomes, strict=True):
+        assert torch.equal(one, other)
+    assert model.graph.num_nodes == 20

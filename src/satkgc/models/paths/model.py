@@ -21,7 +21,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from satkgc.arrays import Bool, Int32
+from satkgc.arrays import Bool, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.manifest import read_json, write_json
@@ -93,12 +93,13 @@ class PathModel(Model):
 
     @property
     def training_graph(self) -> MessageGraph:
-        """The training triples and their inverses, where the parameters are."""
-        return self._message_graph("train")
+        """The training triples and their inverses, among the entities that they join, where the parameters are."""
+        everyone = len(self._trained) == self.kg.num_entities
+        return self._message_graph("train" if everyone else "training")
 
     @property
     def graph(self) -> MessageGraph:
-        """The same of all facts: what questions are answered from."""
+        """All facts among all entities: what questions are answered from."""
         return self._message_graph("facts" if len(self.kg.inference) else "train")
 
     def forward(
@@ -139,16 +140,15 @@ class PathModel(Model):
         """With the edges to leave out and the answers that are known besides the one to be found."""
         known = [self.kg.known_train.answers(h, r) for h, r in zip(batch.heads, batch.relations, strict=True)]
         rows = np.repeat(np.arange(len(known)), [len(answers) for answers in known])
-        columns = np.concatenate(known)
-        other = columns != batch.tails[rows]
-        pairs = np.stack([batch.heads, batch.tails], 1)
+        heads, tails, columns = (self._places(ids) for ids in (batch.heads, batch.tails, np.concatenate(known)))
+        other = columns != tails[rows]
         directed = batch.relations if self.config.exclude == "edge" else None
-        edges = find_edges(*self._edges, pairs, directed)
-        arrays = batch.heads, batch.relations, batch.tails, edges, rows[other], columns[other]
+        edges = find_edges(*self._edges, np.stack([heads, tails], 1), directed)
+        arrays = heads, batch.relations, tails, edges, rows[other], columns[other]
         return PathBatch(batch.step, *(self._pin(array) for array in arrays))
 
     def loss(self, batch: PathBatch) -> tuple[Tensor, Metrics]:
-        """Cross-entropy over all entities but the other known answers."""
+        """Cross-entropy over all entities of the training graph but the other known answers."""
         tensors = (batch.heads, batch.relations, batch.tails, batch.edges, batch.rows, batch.columns)
         heads, relations, tails, edges, rows, columns = (part.to(self.device, non_blocking=True) for part in tensors)
         scores = self(heads, relations, self.training_graph.without(edges))
@@ -157,7 +157,7 @@ class PathModel(Model):
 
     def logits(self, entities: Tensor, relations: Tensor) -> Tensor:
         """From the whole training graph, which does not have what is asked."""
-        scores: Tensor = self(entities, relations, self.training_graph)
+        scores: Tensor = self(entities, relations, self._message_graph("train"))
         return scores
 
     @torch.no_grad()
@@ -238,10 +238,11 @@ class PathModel(Model):
 
     @classmethod
     def load(cls, folder: Path, kg: KnowledgeGraph, config: Settings, device: torch.device | str = "cpu") -> Self:
-        """Open what `save` wrote; earlier versions left the degrees out."""
+        """Open what `save` wrote; earlier versions left the degrees out, and measured them by those of all entities."""
         model = super().load(folder, kg, config, device)
-        if (folder / DEGREES).exists():
-            model._typical = float(read_json(folder / DEGREES)["typical"])
+        noted = (folder / DEGREES).exists()
+        typical = read_json(folder / DEGREES)["typical"] if noted else mean_log_degree(model._degrees())
+        model._typical = float(typical)
         return model
 
     @cached_property
@@ -254,15 +255,29 @@ class PathModel(Model):
         """Those along which messages can go: the weights of a relation that training has not seen are noise."""
         return triples if self._seen.all() else triples[self._seen[triples[:, 1]]]
 
-    def _message_graph(self, triples: str) -> MessageGraph:
-        graph = self._graphs.get(triples)
+    def _message_graph(self, name: Literal["training", "train", "facts"]) -> MessageGraph:
+        graph = self._graphs.get(name)
         if graph is None:
-            known = self._readable(getattr(self.kg, triples))
-            graph = MessageGraph.build(known, self.kg.num_entities, self.kg.num_relations, typical=self._typical)
+            nodes, triples = self.kg.num_entities, self.kg.facts if name == "facts" else self.kg.train
+            triples = self._readable(triples)
+            if name == "training":
+                nodes = len(self._trained)
+                heads, tails = self._places(triples[:, 0]), self._places(triples[:, 2])
+                triples = np.stack([heads, triples[:, 1], tails], 1)
+            graph = MessageGraph.build(triples, nodes, self.kg.num_relations, typical=self._typical)
         if graph.source.device != self.device:
             graph = graph.to(self.device)
-        self._graphs[triples] = graph
+        self._graphs[name] = graph
         return graph
+
+    @cached_property
+    def _trained(self) -> Int32:
+        """The entities that training triples join, ascending: of others a step would learn nothing."""
+        return np.unique(self.kg.train[:, [0, 2]])
+
+    def _places(self, entities: Int32) -> Int32:
+        """Those of entities among the trained ones."""
+        return np.searchsorted(self._trained, entities).astype(np.int32)
 
     def _score_blocks(self, heads: Tensor, relations: Tensor, graph: MessageGraph) -> Tensor:
         """Of all nodes of a graph, a few questions at a time.  # (Q, N)"""
@@ -336,8 +351,12 @@ class PathModel(Model):
     @cached_property
     def _typical(self) -> float:
         """The mean log-degree in training: degrees of every graph that is asked are measured by it."""
+        return mean_log_degree(self._degrees()[self._trained])
+
+    def _degrees(self) -> Int64:
+        """In training.  # (E,)"""
         ends = self._readable(self.kg.train)[:, [0, 2]]
-        return mean_log_degree(np.bincount(ends.ravel(), minlength=self.kg.num_entities))
+        return np.bincount(ends.ravel(), minlength=self.kg.num_entities)
 
     def _graph_with(self, new: Sequence[NewEntityText]) -> MessageGraph:
         """All facts, and those of entities that are new."""
