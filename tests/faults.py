@@ -109,6 +109,80 @@ def every_write(work: Callable[[], object], root: Path, step: int = 1) -> Iterat
         yield at, KINDS[at // step % 3]
 
 
+class _Disk:
+    """What a power cut would leave below a folder: contents and names as they were when they were last synced."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.missing = root, list[str]()
+        self.known = {_state(path) for path in root.rglob("*") if path.is_file()}
+        self.names = {entry for path in (root, *root.rglob("*")) if path.is_dir() for entry in _entries(path)}
+
+    def fsync(self, descriptor: int, really: Callable[[int], None] = os.fsync) -> None:
+        really(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        self.known.add(_state(path))
+        self.names.update(_entries(path) if path.is_dir() else [])
+
+    def hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "os.rename":
+            self.named(*(Path(os.fsdecode(path)).absolute() for path in args[:2]))
+
+    def named(self, new: Path, name: Path) -> None:
+        """Something gets a name: all that is in it must be on the disk."""
+        if name.is_relative_to(self.root) and not _hidden(place := name.relative_to(self.root)):
+            self.look(new, f"{place} before it had its name")
+
+    def look(self, top: Path, when: str = "at the end") -> None:
+        folders = [path for path in (top, *top.rglob("*")) if path.is_dir() and not _hidden(path.relative_to(top))]
+        entries = [
+            (folder / name, (folder_id, name, id)) for folder in folders for folder_id, name, id in _entries(folder)
+        ]
+        lost = [path for path, entry in entries if entry not in self.names]
+        lost += [
+            path for path in (top, *(path for path, _ in entries)) if path.is_file() and _state(path) not in self.known
+        ]
+        self.missing += [f"{when}: {path.relative_to(top)}" for path in lost]
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    facts = path.stat()
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+def _entries(folder: Path) -> list[tuple[int, str, int]]:
+    """The visible names in a folder, with the inodes of both."""
+    own = folder.stat().st_ino
+    return [(own, entry.name, entry.inode()) for entry in os.scandir(folder) if not entry.name.startswith(".")]
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def not_on_disk(work: Callable[[], object], root: Path) -> list[str]:
+    """What was not brought to the disk when it got its name, or at the end; hidden names do not count."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        disk, code = _Disk(root.resolve()), 1
+        try:
+            exchange, os.fsync = files._exchange, disk.fsync
+            files._exchange = lambda one, other: (disk.named(one, other), exchange(one, other))[1]
+            sys.addaudithook(disk.hook)
+            work()
+            disk.look(disk.root)
+            os.write(write, "\n".join(disk.missing).encode()[:60_000])
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        missing = pipe.read().splitlines()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return missing
+
+
 def visible(folder: Path) -> list[str]:
     """The names in a folder that are not hidden."""
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))

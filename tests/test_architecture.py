@@ -58,3 +58,17 @@ def test_what_a_package_lists_is_there():
             module = __import__(name, fromlist=["_"])
             for member in ast.literal_eval(listed[0].value):
                 assert hasattr(module, member), f"{name}.{member}"
+
+
+def test_no_model_is_opened_with_code_of_its_own():
+    """Left out, the setting makes transformers ask on the terminal."""
+    opened: list[tuple[str, list[str]]] = []
+    for path, tree in MODULES.items():
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+        opened += [
+            (f"{path.name}: {name}", [ast.unparse(keyword) for keyword in call.keywords])
+            for call in calls
+            if (name := ast.unparse(call.func)).endswith((".from_pretrained", "SentenceTransformer"))
+        ]
+    assert len(opened) == 4
+    assert [name for name, given in opened if not {"trust_remote_code=False", "**SAFE"} & set(given)] == []

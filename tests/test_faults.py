@@ -13,7 +13,7 @@ import shutil
 import numpy as np
 import pytest
 
-from faults import KILL, KINDS, every_write, run_with_fault, visible
+from faults import KILL, KINDS, every_write, not_on_disk, run_with_fault, visible
 from graphs import graph_of
 from satkgc.completion import Completer, accept_proposals, is_prepared, update_run, verify_folder
 from satkgc.completion.prepare import prepare
@@ -160,6 +160,25 @@ def test_an_export(prepared, tmp_path):
         assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
 
 
+def test_all_is_on_the_disk_before_it_has_its_name_and_the_folders_made_for_it_too(
+    prepared, completer, run_copy, tmp_path
+):
+    write_json(run_copy / "metrics.json", {"finished": True})
+    (tmp_path / "new.csv").write_text("head,relation,tail\nQ3,near,x\n")
+    graph, model = graph_of([[0, 0, 1], [1, 0, 2]], 3), RunFolder.load(run_copy).model("cpu")
+    works = {
+        "import": lambda: graph.save(tmp_path / "i" / "j" / "graph"),
+        "import --force": lambda: graph.save(tmp_path / "i" / "j" / "graph", overwrite=True),
+        "prepare": lambda: prepare(run_copy, model),
+        "propose": lambda: completer.propose(tmp_path / "p" / "new.csv", n=20, relations=["near"]),
+        "export": lambda: export(prepared, "npy", tmp_path / "e" / "out", device="cpu"),
+        "a decision": lambda: Decisions(run_copy / DECISIONS).add(Decision("Q1", "near", "Q2", "accept")),
+        "update --out": lambda: update_run(run_copy, [tmp_path / "new.csv"], out=tmp_path / "u" / "run"),
+        "update": lambda: update_run(run_copy, [tmp_path / "new.csv"]),
+    }
+    assert {name: missing for name, work in works.items() if (missing := not_on_disk(work, tmp_path))} == {}
+
+
 def test_what_says_that_a_run_is_finished(run_copy):
     run = RunFolder.load(run_copy)
     work = lambda: write_json(run_copy / "metrics.json", {"finished": True})  # noqa: E731
@@ -212,6 +231,19 @@ def test_a_fault_that_is_no_fault_would_be_seen(tmp_path):
     assert run_with_fault(work, tmp_path, 1, KILL)[0] == "killed"
     with pytest.raises(AssertionError, match="a traceback"):
         run_with_fault(lambda: 1 / 0, tmp_path)
+
+
+def test_what_is_not_on_the_disk_would_be_seen(tmp_path):
+    def work() -> None:
+        (tmp_path / ".b").mkdir()
+        (tmp_path / ".b" / "c").write_text("x")
+        (tmp_path / ".b").rename(tmp_path / "b")
+
+    lost = ["b before it had its name: c"] * 2  # as a name, and what is in it
+    lost += ["at the end: b", "at the end: b/c", "at the end: b/c"]
+    assert not_on_disk(work, tmp_path) == lost
+    assert not_on_disk(lambda: (tmp_path / "b" / "c").write_text("more"), tmp_path) == ["at the end: b/c"]
+    assert not_on_disk(lambda: (tmp_path / "b" / ".d").write_text("hidden"), tmp_path) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

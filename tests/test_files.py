@@ -14,11 +14,18 @@ import pytest
 
 from satkgc import files
 from satkgc.analysis.chart import Chart, draw_charts
+from satkgc.completion import Completer
+from satkgc.completion.rows import Rows
 from satkgc.completion.search import EntitySearch
 from satkgc.errors import SatkgcError
+from satkgc.export.vectors import write_npy
 from satkgc.files import atomic_folder, atomic_write, check_writable, new_folder, put_in_place
+from satkgc.kg.pieces import mapped_triples
 from satkgc.sampling import plot_occurrences
+from satkgc.training import RunFolder
 from satkgc.training.log import draw_curves
+
+pytest_plugins = ["world"]
 
 COUNTS = np.array([3, 2, 1])
 BARS = Chart("seen", "group", ["1"], {"run": COUNTS[:1].astype(float)})
@@ -89,11 +96,12 @@ def test_a_folder_that_cannot_be_replaced_is_not_lost(tmp_path, exchange, monkey
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no call that exchanges two names")
-def test_a_folder_is_never_gone_while_it_is_replaced(tmp_path):
-    """Somebody looks all the time; two renames, one after the other, are seen."""
+def test_a_folder_is_never_gone_while_it_is_replaced(tmp_path, monkeypatch):
+    """Somebody looks all the time. With one core nobody may look between two renames: there are none."""
     script = "import os, sys\nwhile True:\n    os.stat(sys.argv[1])"
     with atomic_folder(tmp_path / "graph"):
         pass
+    monkeypatch.setattr(os, "rename", lambda *names: pytest.fail("renamed, and not exchanged"))
     looking = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "graph")], stderr=subprocess.DEVNULL)
     try:
         for number in range(300):
@@ -138,6 +146,31 @@ def test_all_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
         (part / "b").write_text("x")
     assert sorted(done[:2]) == [("fsync", part.name), ("fsync", f"{part.name}/b")]
     assert done[2:] == [("rename", "n"), ("fsync", ".")]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="other systems have no call that takes room")
+def test_what_is_written_through_a_memory_map_has_its_room_first(prepared, tmp_path, monkeypatch):
+    """On a full disk it would be the end of the process; a file of holes has fewer blocks than its size."""
+    short, really = [], Completer.vectors
+
+    def look(file):
+        facts = file.stat()
+        short.extend([file.name] if facts.st_blocks * 512 < facts.st_size else [])
+
+    def vectors(completer, *rows):
+        look(tmp_path / "entities.npy") if (tmp_path / "entities.npy").exists() else None
+        return really(completer, *rows)
+
+    files.reserve(tmp_path / "a", 1 << 20)
+    look(tmp_path / "a")
+    with Rows(tmp_path, "key", 10_000, 32) as rows:
+        look(rows.file)
+    mapped_triples(tmp_path / "triples", 100_000)
+    look(tmp_path / "triples")
+    monkeypatch.setattr(Completer, "vectors", vectors)
+    write_npy(RunFolder.load(prepared), tmp_path, "cpu")
+    assert {file.name for file in tmp_path.iterdir()} >= {"a", "triples", "entities.npy"}
+    assert short == []
 
 
 def test_a_name_that_was_taken_meanwhile_stays(tmp_path):

@@ -10,6 +10,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from satkgc.errors import SatkgcError
@@ -33,7 +34,7 @@ def check_other(out: Path, source: Path) -> None:
 def make_folder(path: Path) -> Path:
     """Make a folder, and those it lies in; refuse one that is there and cannot be written."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        _make(path)
     except OSError as error:
         problem = "there is a file of this name" if path.is_file() else f"cannot make this folder ({error.strerror})"
         raise SatkgcError(problem, where=path, remedy="choose another place") from error
@@ -66,7 +67,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     """As `atomic_write`, of a folder: all that is in it is on the disk before it takes the name, in one step."""
     folder = folder.absolute()
     part = partial(folder)
-    part.mkdir(parents=True)
+    _make(folder.parent)
+    part.mkdir()
     try:
         yield part
         put_in_place(part, folder)
@@ -78,7 +80,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """As `atomic_folder`, for a name that must be free: one that was taken meanwhile stays, and the writing fails."""
     part = partial(folder)
-    make_folder(part)
+    make_folder(folder.absolute().parent)
+    part.mkdir()
     try:
         yield part
         sync_tree(part)
@@ -137,6 +140,14 @@ def sync_tree(folder: Path) -> None:
         for name in names:
             sync(Path(root, name))
         sync(Path(root))
+
+
+def _make(folder: Path) -> None:
+    """A folder and those it lies in, the names of the new ones on the disk."""
+    new = list(takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in new:
+        sync(path.parent)
 
 
 def reserve(file: Path, size: int) -> None:

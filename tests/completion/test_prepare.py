@@ -143,6 +143,15 @@ def test_an_index_of_another_model_is_refused(run_copy, tmp_path, tiny_backbone)
     Completer.load(run_copy)
 
 
+def test_an_index_of_another_tokenizer_is_refused_in_a_run_without_sums_too(run_copy):
+    (run_copy / "model" / "manifest.json").unlink()  # as earlier versions left it
+    Completer.prepare(run_copy)
+    Completer.load(run_copy)
+    (run_copy / "model" / "tokenizer" / "tokenizer_config.json").unlink()
+    with pytest.raises(SatkgcError, match=r"the index does not belong to this run's model; .*satkgc prepare"):
+        Completer.load(run_copy)
+
+
 @pytest.mark.parametrize("size", [3, 90])  # of another size, and of the same
 def test_an_index_of_another_graph_is_refused(run_copy, tiny_backbone, tmp_path, size):
     other = write_run(tmp_path / "other", graph_of([[0, 0, 1], [1, 0, 2]], size), tiny_backbone)

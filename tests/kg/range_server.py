@@ -18,6 +18,7 @@ class Site:
     cut_after: int | None = None  # bytes a connection brings at most
     ranges: bool = True
     marks: bool = True  # whether it sends an ETag
+    lengths: bool = True  # whether it says how long a file is
     requests: list[tuple[str, str | None]] = field(default_factory=list)
 
     def etag(self, path: str) -> str:
@@ -45,7 +46,8 @@ def serving(site: Site) -> Iterator[Site]:
                 self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
             if site.marks:
                 self.send_header("ETag", site.etag(self.path))
-            self.send_header("Content-Length", str(len(data) - start))
+            if site.lengths:
+                self.send_header("Content-Length", str(len(data) - start))
             self.end_headers()
             self.wfile.write(data[start:][: site.cut_after])
 

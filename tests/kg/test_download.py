@@ -79,6 +79,17 @@ def test_a_file_that_is_there_must_match_its_checksum_too(tmp_path: Path) -> Non
     assert (tmp_path / "f").exists()  # it may be somebody's own
 
 
+@pytest.mark.parametrize("lengths", [True, False])
+def test_a_file_of_more_than_it_may_have_is_refused_before_it_is_kept(tmp_path: Path, lengths: bool) -> None:
+    """By the length that the server says, at once; without one when there is more."""
+    with serving(Site({"/f": DATA}, lengths=lengths)) as site:
+        with pytest.raises(SatkgcError, match="the file has more than 0 MiB; if you trust it, download it yourself"):
+            fetch(f"{site.url}/f", tmp_path / "f", most=len(DATA) - 1)
+        assert [path.stat().st_size for path in tmp_path.glob("f.part")] == ([] if lengths else [0])
+        assert fetch(f"{site.url}/f", tmp_path / "g", most=len(DATA)).read_bytes() == DATA
+    assert not (tmp_path / "f").exists()
+
+
 def test_a_checksum_may_be_the_name_that_git_gives_to_a_content(tmp_path: Path) -> None:
     """As `git hash-object` prints it."""
     (tmp_path / "f").write_bytes(b"hello\n")

@@ -326,7 +326,9 @@ def test_a_large_graph_is_read_once_and_again_when_a_file_was_touched(tmp_path: 
 
 
 def test_a_folder_with_a_meta_json_of_another_is_never_overwritten(tmp_path: Path) -> None:
-    for meta in ('{"title": "x"}', "{", "[]", '{"format": "satkgc-graph"}', '{"format": "satkgc-graph", "files": {}}'):
+    listing = '{"format": "book", "files": {"thesis.tex": {}}}'  # another's, though it lists all that is there
+    ours = ('{"format": "satkgc-graph"}', '{"format": "satkgc-graph", "files": {}}')
+    for meta in ('{"title": "x"}', "{", "[]", listing, *ours):
         folder = tmp_path / "mine"
         folder.mkdir(exist_ok=True)
         (folder / "meta.json").write_text(meta)

@@ -76,7 +76,7 @@ def test_an_idle_connection_is_kept_and_a_slow_answer_is_not_cut(completer) -> N
 
 
 def test_idle_connections_make_room_and_busy_ones_do_not(completer) -> None:  # type: ignore[no-untyped-def]
-    few = type("Few", (Connection,), {"most": 8})
+    few = type("Few", (Connection,), {"most": 8, "header_seconds": 300.0})  # or the clock would close them, too
     with running(create_app(lambda: completer), http=few) as url, ExitStack() as stack:
         half = [stack.enter_context(connect(url, b"GET /he")) for _ in range(30)]
         for _ in range(5):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write
+from satkgc.files import atomic_write, make_folder
 
 # The names of evaluation, again: importing them would load torch to make a table.
 SHARES = ("mrr", "hits@1", "hits@3", "hits@10")  # metrics between 0 and 1
@@ -98,8 +98,7 @@ class Result(Evaluation):
 
 def save_result(result: Result, folder: Path) -> Path:
     """Write a result to `folder/ROW.json`, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{result.row}.json"
+    file = make_folder(folder) / f"{result.row}.json"
     with atomic_write(file) as part:
         part.write_text(result.to_json(), encoding="utf-8")
     return file

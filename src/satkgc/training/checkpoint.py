@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from satkgc.errors import SatkgcError
-from satkgc.files import is_full, put_in_place
+from satkgc.files import is_full, make_folder, put_in_place
 from satkgc.manifest import Damaged, altered, read_manifest, write_manifest
 
 MAKE_ROOM = "make room and run the same command with --resume"
@@ -34,7 +34,7 @@ class Checkpoints:
         self, name: str, tensors: Mapping[str, Mapping[str, Tensor]], arrays: Arrays, facts: Mapping[str, Any]
     ) -> Path:
         """Write a checkpoint: a file for each group of tensors, one for the arrays, and the facts as JSON."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         target, partial = self.folder / name, self.folder / f".{name}.partial"
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()

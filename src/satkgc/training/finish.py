@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from satkgc.files import atomic_folder, atomic_write
+from satkgc.files import atomic_folder, atomic_write, sync
 from satkgc.manifest import Damaged, write_json, write_manifest
 from satkgc.settings import flatten
 from satkgc.training.log import draw_curves
@@ -59,6 +59,7 @@ def finish(run: RunFolder, parts: Parts) -> None:
     draw_curves(run.log(), run.folder / "curves.png")
     with atomic_write(run.folder / "README.md") as part:
         part.write_text(model_card(run, metrics), encoding="utf-8")
+    sync(run.folder / "log.jsonl")
     write_json(run.folder / "metrics.json", metrics)  # last: it says that the run is finished
     if not state.config.keep_checkpoints:
         shutil.rmtree(parts.checkpoints.folder, ignore_errors=True)

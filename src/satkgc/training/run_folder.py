@@ -76,7 +76,7 @@ class RunFolder:
         cls, folder: Path, config: Config, kg: KnowledgeGraph, source: str, custom: Mapping[str, Any] | None = None
     ) -> Self:
         """Start a run folder: the graph first, config.json last, so that a folder with one has the other."""
-        folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(folder)
         if kg.path is None or kg.path.resolve() != _graph_of_whole(folder).resolve():
             kg.save(folder / "graph", overwrite=True)
         about = {

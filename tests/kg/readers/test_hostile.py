@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from satkgc.kg.readers import read_graph
 from satkgc.kg.readers.guards import TermGuard
 
 MEMORY = 3 << 30  # of address space, most of which libraries take and do not use
@@ -113,6 +114,19 @@ def test_an_archive_of_very_many_members(tmp_path: Path) -> None:
     block = tarfile.TarInfo("x").tobuf()
     (tmp_path / "g.tar").write_bytes(block * 110_000 + bytes(1024))
     assert "more than 100,000 members" in refused(tmp_path / "g.tar")
+
+
+def test_members_that_are_no_part_of_a_graph_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening tens of thousands takes minutes, whatever is in them."""
+    with zipfile.ZipFile(tmp_path / "g.zip", "w") as archive:
+        for name in ("g/train.tsv", "g/notes.txt", "g/train.tsv/notes.txt", "other.tsv"):
+            archive.writestr(zipfile.ZipInfo(name), ROWS)
+        archive.mkdir("g/test.tsv")
+    opened: list[str] = []
+    really = zipfile.ZipFile.open
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda self, m: opened.append(m.filename) or really(self, m))
+    assert read_graph(tmp_path / "g.zip").num_entities == 3
+    assert opened == ["g/train.tsv"]
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
