@@ -23,10 +23,44 @@ PAGES, SITE = ROOT / "build" / "pages", ROOT / "build" / "site"
 STYLE = """\
 /* Tables of results and lines of code are wide. */
 .md-grid { max-width: 78rem; }
-.md-typeset table:not([class]) { font-size: .64rem; }
-.md-typeset table:not([class]) :is(th, td) { min-width: 0; padding: .4em .8em; }
+.md-typeset table:not([class]) { font-size: .61rem; }
+.md-typeset table:not([class]) :is(th, td) { min-width: 0; padding: .4em .5em; }
+.md-typeset table:not([class]) code { word-break: normal; }
 .md-typeset pre > code { font-size: .78em; line-height: 1.35; }
 """
+# A page that was opened as a file may start no worker: there the search runs in a hidden frame.
+FRAME_WORKER = """\
+if (location.protocol === "file:") {
+  window.Worker = class {
+    constructor(script) {
+      this.frame = document.createElement("iframe");
+      this.frame.hidden = true;
+      document.body.append(this.frame);
+      const { contentWindow: inside, contentDocument: page } = this.frame;
+      page.open();
+      page.write("<body></body>");
+      page.close();
+      inside.postMessage = (message) => {
+        const data = structuredClone(message);
+        setTimeout(() => this.onmessage?.({ data }));
+      };
+      this.ready = new Promise((loaded, failed) => {
+        const tag = Object.assign(page.createElement("script"), { src: script, onload: loaded, onerror: failed });
+        page.body.append(tag);
+      });
+      this.ready.catch((error) => this.onerror?.(error));
+    }
+    postMessage(message) {
+      const data = structuredClone(message);
+      this.ready.then(() => this.frame.contentWindow.onmessage({ data }), () => {});
+    }
+    terminate() {
+      this.frame.remove();
+    }
+  };
+}
+"""
+PAIR = re.compile(r"(?<=\| )(\d\.\d+|–) ([/±]) (\d\.\d+)(?= [|/])")  # in a cell, read as one
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
 
 
@@ -59,11 +93,13 @@ def lay_out() -> None:
     for notebook in (ROOT / "examples").glob("*.ipynb"):
         (PAGES / "examples" / f"{notebook.stem}.md").write_text(notebook_page(notebook), encoding="utf-8")
     for page in PAGES.rglob("*.md"):
-        page.write_text(page.read_text(encoding="utf-8").replace(".ipynb)", ".md)"), encoding="utf-8")
+        text = page.read_text(encoding="utf-8").replace(".ipynb)", ".md)")
+        page.write_text(PAIR.sub("\\1\N{NO-BREAK SPACE}\\2\N{NO-BREAK SPACE}\\3", text), encoding="utf-8")
     (PAGES / "api").mkdir()
     for title, page in re.findall(r'"(satkgc[\w.]*)" = "(api/\w+\.md)"', (ROOT / "zensical.toml").read_text("utf-8")):
         (PAGES / page).write_text(f"# {title}\n\n::: {title}\n", encoding="utf-8")
     (PAGES / "site.css").write_text(STYLE, encoding="utf-8")
+    (PAGES / "iframe-worker.js").write_text(FRAME_WORKER, encoding="utf-8")
 
 
 class Page(HTMLParser):

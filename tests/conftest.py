@@ -14,6 +14,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models here are tiny: more threads only wait for one another
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else what Milvus leaves behind may abort a child at its fork
 
+import torch  # noqa: E402: it reads the number of threads
+
+if not torch.cuda.is_available():  # Triton reads it when it is imported, and other packages may import that first
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 # A shell starts what it runs in the background with Ctrl-C ignored, nohup has hang-ups ignored, and children inherit
 # that: several tests send them.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

@@ -47,6 +47,18 @@ def test_the_package_trains(run):
     assert satkgc.evaluate(run, "valid").metrics()["both"] == pytest.approx(run.metrics["valid"]["both"])
 
 
+@pytest.mark.parametrize("validation", [60, 4])
+def test_that_there_are_no_probabilities_is_told_with_the_reason(settings, tmp_path, capsys, validation):
+    kg = small_graph()
+    fewer = satkgc.KnowledgeGraph.from_arrays(
+        "few", kg.entities, kg.relations, kg.train[validation:], kg.train[:validation]
+    )
+    run = satkgc.train(fewer, "simkgc", tmp_path / "few", overrides={**settings, "training.steps": 2})
+    said = capsys.readouterr().err
+    told = "answers have no probabilities: the model finds too few of the 4 validation triples" in said
+    assert told == (validation == 4) == (not run.completer().calibrated)
+
+
 def test_a_run_is_asked_in_one_call(run):
     before = {path: path.stat().st_mtime_ns for path in (run.folder / "index").rglob("*")}
     assert before, "a finished run has its index"

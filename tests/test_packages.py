@@ -48,7 +48,10 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -
     others = {name.split("/")[0] for name in names(wheel)} - {"satkgc"}
     assert len(others) == 1, "besides the package, only its metadata"
     [metadata] = others
-    assert f"{metadata}/licenses/LICENSE" in names(wheel)
+    licences = {file for file in tracked if "LICENSE" in file}
+    assert licences, "that of the bundled sample"
+    beside = {"LICENSE", *(f"src/{file}" for file in licences)}
+    assert {f"{metadata}/licenses/{file}" for file in beside} <= names(wheel)
 
 
 def test_the_sdist_is_small_and_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,8 +81,15 @@ def train_or_stop(kg: KnowledgeGraph | str | Path, *args: Any, **options: Any) -
     folder, stopped = train_model(kg, *args, **options)
     run = Run(folder.folder, folder.config, folder.about)
     if stopped is None and os.environ.get("RANK", "0") == "0":
-        run.completer(run.config.training.device)
+        _prepare(run, run.config.training.device)
     return run, stopped
+
+
+def _prepare(run: Run, device: str) -> None:
+    completer = run.completer(device)
+    if not completer.calibrated:
+        why = f"the model finds too few of the {len(completer.kg.valid):,} validation triples to fit them"
+        print(f"note: answers have no probabilities: {why}; --valid 0.1 of kg import holds out more", file=sys.stderr)
 
 
 def fuse(
@@ -110,7 +118,7 @@ def fuse_or_stop(
     folder, stopped = fuse_runs(runs, out, device=device, **options)
     run = Run(folder.folder, folder.config, folder.about)
     if stopped is None:
-        run.completer(device)
+        _prepare(run, device)
     return run, stopped
 
 

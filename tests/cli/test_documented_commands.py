@@ -46,7 +46,7 @@ def test_a_shown_command_is_understood(page: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("propose runs/mine --n 5 --out new.tsv", "No such option: --out"),
+        ("propose runs/mine --n 5 --out new.tsv", "No such option:? '?--out"),
         ("train", "Missing parameter: kg"),
         ("kg paint x", "paint"),
     ],

@@ -91,7 +91,7 @@ def test_inspect_shows_relations_the_most_frequent_and_the_rarest(tmp_path: Path
     assert [line[0] for line in listed] == [*map(str, range(40, 20, -1)), "…", *map(str, range(5, 0, -1))]
     assert listed[0][-1] == "[/r0]"
     assert listed[20][1:3] == ["15", "more,"]
-    assert "named by their id" in shown
+    assert "named like their id" in shown
     figures = json.loads(run("inspect", str(tmp_path / "g.csv"), "--json").stdout)
     assert [relation["triples"] for relation in figures["relation_triples"]] == list(range(40, 0, -1))
 

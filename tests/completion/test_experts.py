@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from fused_runs import overrides
 from little_world import little_world
 from satkgc.cli import app
-from satkgc.completion import Completer, NewEntity, Question, Role, verify_folder
+from satkgc.cli.complete import _expert
+from satkgc.completion import Completer, ExpertShare, NewEntity, Question, Role, verify_folder
 from satkgc.completion.prepare import prepare
 from satkgc.errors import SatkgcError
 from satkgc.export import export
@@ -133,6 +134,11 @@ def run(tiny_backbone, tmp_path_factory):
     )
     Completer.load(trained, "cpu")
     return trained.folder
+
+
+def test_a_share_that_rounds_to_nothing_has_no_sign():
+    assert _expert(ExpertShare("complex", -0.004, 3000)) == "complex 0%"
+    assert _expert(ExpertShare("complex", -0.006, 3000)) == "complex -1%"
 
 
 def test_a_run_answers_with_probabilities_and_names_its_experts(run):

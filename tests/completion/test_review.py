@@ -50,6 +50,13 @@ def test_what_was_accepted_as_rdf_and_as_a_table(completer, reviewed, tmp_path):
     assert (tmp_path / "accepted.tsv").read_text().splitlines() == [rows[0], rows[2], rows[4]]
 
 
+def test_a_table_of_which_not_all_was_accepted_is_no_graph(reviewed, tmp_path):
+    with pytest.raises(SatkgcError, match="not all of these proposals were accepted; `satkgc accept"):
+        KnowledgeGraph.load(reviewed)
+    accept_proposals(reviewed, tmp_path / "accepted.csv")
+    assert len(KnowledgeGraph.load(tmp_path / "accepted.csv", split="none").train) == 2
+
+
 def test_what_was_accepted_goes_back_into_the_graph(completer, reviewed, tmp_path):
     kg = completer.kg
     accept_proposals(reviewed, tmp_path / "accepted.csv")

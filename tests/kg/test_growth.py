@@ -87,6 +87,13 @@ def test_a_relation_that_the_graph_lacks_is_refused_with_what_looks_like_it():
     assert grow(old, more, new_relations=True).relations == 1
 
 
+def test_accepted_rdf_of_a_graph_without_iris_is_told_what_to_give_instead(tmp_path):
+    (tmp_path / "accepted.nt").write_text("<urn:satkgc:entity:e0> <urn:satkgc:relation:r0> <urn:satkgc:entity:e1> .\n")
+    more = KnowledgeGraph.load(tmp_path / "accepted.nt", split="none")
+    with pytest.raises(SatkgcError, match=r"`satkgc accept FILE OUT.csv` keeps those of the graph"):
+        grow(graph_of([[0, 0, 1]], 3), more)
+
+
 def test_nothing_to_read_and_inductive_graphs_are_refused():
     with pytest.raises(SatkgcError, match="nothing to take in"):
         read_more([], {})

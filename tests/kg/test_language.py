@@ -16,9 +16,11 @@ from satkgc.training.recipes import make_config
     ("language", "text"),
     [
         ("English", "The capital of France, on the Seine, and the largest city in the country"),
+        ("English", "a composer a town a musical instrument Lucca Salzburg"),
         ("German", "Die Hauptstadt von Frankreich an der Seine und die größte Stadt des Landes"),
         ("French", "La capitale de la France, sur la Seine, et la plus grande ville du pays"),
         ("Spanish", "La capital de Francia, a orillas del Sena, y la ciudad más grande del país"),
+        ("Portuguese", "A capital da França, às margens do Sena, e a maior cidade do país"),
         ("Italian", "La capitale della Francia, sulla Senna, e la più grande città del paese"),
         ("Dutch", "De hoofdstad van Frankrijk aan de Seine en de grootste stad van het land"),
         ("Cyrillic", "Столица Франции на Сене и крупнейший город страны"),

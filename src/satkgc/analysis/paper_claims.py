@@ -121,7 +121,7 @@ def claims(pairs: tuple[tuple[str, str, str], ...], datasets: tuple[str, ...], r
     yield ""
     for text, comparisons in found.items():
         yield f"- {text}:" if comparisons else f"- {text}: not measured yet."
-        yield from (f"  - {one.sentence()}." for one in comparisons)
+        yield from (f"    - {one.sentence()}." for one in comparisons)
 
 
 def overall(verdicts: list[str]) -> str:

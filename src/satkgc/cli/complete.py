@@ -325,7 +325,7 @@ def _print_answers(answers: list[Answer], relations: bool) -> None:
 
 
 def _expert(expert: ExpertShare) -> str:
-    return f"{expert.name} –" if expert.share is None else f"{expert.name} {expert.share:.0%}"
+    return f"{expert.name} –" if expert.share is None else f"{expert.name} {expert.share:z.0%}"
 
 
 def _evidence_text(evidence: Evidence) -> str:
@@ -338,7 +338,7 @@ def _evidence_text(evidence: Evidence) -> str:
     if evidence.experts:
         lines.append("what each expert adds to it against the other candidates, and its rank by that expert alone:")
         for expert in evidence.experts:
-            said = "nothing to say" if expert.share is None else f"{expert.share:+.0%}"
+            said = "nothing to say" if expert.share is None else f"{expert.share:+z.0%}"
             rank = "" if expert.rank is None else f"  rank {expert.rank:,}"
             lines.append(f"  {expert.name:<12} {said:>5}{rank}")
         lines.append("")

@@ -37,7 +37,7 @@ def print_figures(figures: dict[str, Any]) -> None:
     row("entities", entities, f"{described:,} with a description ({_percent(described, entities)})")
     by_id = figures["named_by_id"]
     such_as = f", such as {', '.join(_cut(shorten(id)) for id in by_id['examples'])}" if by_id["entities"] else ""
-    row("named by their id", by_id["entities"], f"{_percent(by_id['entities'], entities)}{such_as}")
+    row("named like their id", by_id["entities"], f"{_percent(by_id['entities'], entities)}{such_as}")
     row("relations", figures["relations"])
     for split in ("train", "valid", "test", "inference")[: 4 if figures["inference"] else 3]:
         held_out = figures["held_out_entities"].get(split)

@@ -73,4 +73,4 @@ def update(
         return
     for line in done.unknown:
         typer.echo(f"note: {line}", err=True)
-    typer.echo(f"{done.run}: {done.growth}; version {done.version}, {done.growth.kg}")
+    typer.echo(f"{out or run}: {done.growth}; version {done.version}, {done.growth.kg}")

@@ -109,6 +109,8 @@ def _refuse_relations(kg: KnowledgeGraph, more: KnowledgeGraph, shown: str) -> N
         count = sum(int((more.split(split)[:, 1] == unknown).sum()) for split in SPLITS)
         near = difflib.get_close_matches(id, kg.relations.ids.to_pylist(), n=SHOWN, cutoff=0.6)
         hint = f"did you mean {' or '.join(map(repr, near))}? If not, " if near else "if it is meant, "
+        if id.startswith("urn:satkgc:"):
+            hint = "such ids stand for others in RDF; `satkgc accept FILE OUT.csv` keeps those of the graph. If meant, "
         what = f"the graph has no relation {id!r}, which {count:,} {_plural('triple', count)} {_have(count)}"
         raise SatkgcError(what, where=shown, remedy=f"{hint}say --new-relations; nothing was taken in")
 

@@ -15,7 +15,7 @@ SHARE = 0.03  # of the words have to be small ones of a language
 LEAD = 2  # so many times those of English
 
 SMALL_WORDS = {
-    "English": "the of and in is to that for with by was are which from an as it on at or",
+    "English": "the of and in is to that for with by was are which from a an as it on at or",
     "German": "der die das und ist ein eine des von zu den mit im für auf dem nicht als auch oder wird",
     "French": "le la les et est un une des du dans pour que qui sur au par aux avec ou sont",
     "Spanish": "el la los las y es un una de del en que por para con se su al como o",

@@ -128,6 +128,8 @@ class Gate:
                 return 401, "a valid token is needed: send the header 'Authorization: Bearer TOKEN'"
         if method == "POST" and path == DECISIONS_PATH and not _same_origin(headers):
             return 403, "a page from elsewhere cannot decide here"
+        if "\0" in path:  # no file has such a name, and not every version of starlette says so
+            return 404, "Not Found"
         return None
 
 

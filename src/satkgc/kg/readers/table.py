@@ -33,6 +33,7 @@ from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 
 LARGE = 64 << 20  # bytes of a Parquet file
 PACKED = 5  # times smaller is a text that is packed, about
+PROPOSALS = ("head", "relation", "tail", "score", "probability", "accept")  # columns of `satkgc propose`
 MANY = 10  # rows from which on the number of relations says something
 
 
@@ -157,6 +158,8 @@ def check_kinds(
                 raise SatkgcError(f"no table has the column {column!r}", remedy=remedy)
     kinds = [_kind(table, len(tables) > 1, options) for table in tables]
     edges = [table for table, kind in zip(tables, kinds, strict=True) if kind != "nodes"]
+    for table in edges:
+        _refuse_half_reviewed(table)
     if not edges:
         remedy = "name the columns: --head COLUMN --relation COLUMN --tail COLUMN"
         raise SatkgcError("no table has triples", where=tables[0].shown, remedy=remedy)
@@ -171,6 +174,16 @@ def check_kinds(
         remedy += "triples, --id, --label and --description of entities"
         raise SatkgcError(f"{len(options.relation_name)} relation names for {them}", remedy=remedy)
     return kinds
+
+
+def _refuse_half_reviewed(table: Table) -> None:
+    """Beside proposals that were accepted stand a model's guesses that were not."""
+    if not isinstance(table, TextTable) or not set(PROPOSALS) <= set(table.names):
+        return
+    [verdicts] = table.columns([table.names.index("accept")])
+    if len(pc.unique(pc.utf8_lower(pc.utf8_trim_whitespace(verdicts)))) > 1:
+        remedy = f"`satkgc accept {table.shown} FILE` writes those that say yes; give that file"
+        raise SatkgcError("not all of these proposals were accepted", where=table.shown, remedy=remedy)
 
 
 def read_entities(options: ReadOptions) -> Vocabulary:

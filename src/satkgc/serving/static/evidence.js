@@ -81,7 +81,7 @@ function against({ objection }) {
 function experts({ experts, asked }) {
   if (!experts?.length) return [];
   const one = ({ name, share, rank }) => {
-    const said = share === null ? "nothing to say" : `${share < 0 ? "−" : ""}${Math.round(100 * Math.abs(share))} %`;
+    const said = share === null ? "nothing to say" : `${share <= -0.005 ? "−" : ""}${Math.round(100 * Math.abs(share))} %`;
     const bar = el("span", { class: share < 0 ? "share against" : "share", "--size": `${100 * Math.abs(share ?? 0)}%`, "aria-hidden": "true" });
     return el("li", {}, el("span", {}, readable(name)), bar, el("span", { class: "number" }, said),
       el("span", { class: "muted number" }, rank === null ? "" : `rank ${rank}`));
