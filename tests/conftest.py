@@ -14,7 +14,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models here are tiny: more threads only wait for one another
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else what Milvus leaves behind may abort a child at its fork
 
-import torch  # noqa: E402  it reads the number of threads
+import torch  # after these: it reads the number of threads
 
 if not torch.cuda.is_available():  # Triton reads it when it is imported, and other packages may import that first
     os.environ.setdefault("TRITON_INTERPRET", "1")
