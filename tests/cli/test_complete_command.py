@@ -187,7 +187,7 @@ def test_bad_folders_are_one_line(run_copy, tmp_path, monkeypatch, capsys):
     asked = ["complete", run_copy, "--head", "Q1", "--relation", "near"]
     assert "the index does not belong to this run's model; make it anew" in refusal(monkeypatch, capsys, *asked)
     assert "this is there already" in refusal(monkeypatch, capsys, "export", run_copy, tmp_path)
-    assert "cannot make this folder" in refusal(monkeypatch, capsys, "export", run_copy, file / "x")
+    assert "index.json: there is a file of this name" in refusal(monkeypatch, capsys, "export", run_copy, file / "x")
     propose = ["propose", run_copy, tmp_path / "x.docx"]
     run("prepare", run_copy)
     assert "cannot tell the form of 'x.docx'" in refusal(monkeypatch, capsys, *propose)
