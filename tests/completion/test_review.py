@@ -47,12 +47,17 @@ def test_what_was_accepted_as_rdf_and_as_a_table(completer, reviewed, tmp_path):
     completer.propose(tmp_path / "all.tsv", n=6, relations=["near"])
     rows = (tmp_path / "all.tsv").read_text().splitlines()
     accept_proposals(reviewed, tmp_path / "accepted.tsv")
-    assert (tmp_path / "accepted.tsv").read_text().splitlines() == [rows[0], rows[2], rows[4]]
+    accepted = (tmp_path / "accepted.tsv").read_text().splitlines()
+    assert [line.replace("\tyes\t", "\t\t") for line in accepted] == [rows[0], rows[2], rows[4]]
+    assert accept_proposals(tmp_path / "accepted.tsv", tmp_path / "again.tsv") == (2, 2)
+    assert (tmp_path / "again.tsv").read_text().splitlines() == accepted
 
 
-def test_a_table_of_which_not_all_was_accepted_is_no_graph(reviewed, tmp_path):
-    with pytest.raises(SatkgcError, match="not all of these proposals were accepted; `satkgc accept"):
-        KnowledgeGraph.load(reviewed)
+def test_a_table_of_which_not_all_was_accepted_is_no_graph(completer, reviewed, tmp_path):
+    completer.propose(tmp_path / "unread.csv", n=6, relations=["near"])
+    for table in (reviewed, tmp_path / "unread.csv"):
+        with pytest.raises(SatkgcError, match="not all of these proposals were accepted; `satkgc accept"):
+            KnowledgeGraph.load(table)
     accept_proposals(reviewed, tmp_path / "accepted.csv")
     assert len(KnowledgeGraph.load(tmp_path / "accepted.csv", split="none").train) == 2
 
@@ -164,12 +169,9 @@ def test_a_tsv_table_has_no_quoting_and_is_read_back(tmp_path, quoted):
     triples = [(kg.entities.id(h), kg.relations.id(r), kg.entities.id(t)) for h, r, t in kg.train]
     assert triples == [row[:3] for row in rows]
     text = (tmp_path / "new.tsv").read_text()
-    header, *lines = (line.split("\t") for line in text.splitlines())
-    looked = ["\t".join(header), *("\t".join([*cells[:8], "yes", *cells[9:]]) for cells in lines)]
-    (tmp_path / "reviewed.tsv").write_text("\n".join(looked) + "\n")
-    assert accept_proposals(tmp_path / "reviewed.tsv", tmp_path / "accepted.tsv") == (len(rows), len(rows))
+    assert accept_proposals(tmp_path / "new.tsv", tmp_path / "accepted.tsv") == (len(rows), len(rows))
     assert (tmp_path / "accepted.tsv").read_text() == text
-    assert text.splitlines()[-1] == "x\tr\ty\ttab here\tline break\t\t-1.000000\t\t\ttwo lines\t"
+    assert text.splitlines()[-1] == "x\tr\ty\ttab here\tline break\t\t-1.000000\t\tyes\ttwo lines\t"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

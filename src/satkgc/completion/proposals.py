@@ -30,7 +30,7 @@ from satkgc.completion.engine import Engine
 from satkgc.completion.kept import keep, open_kept
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write, check_writable
-from satkgc.kg import IRI, NOT_TSV, SPLITS, KnowledgeGraph, RelationLogic, check_tsv_ids, tsv_id_error
+from satkgc.kg import IRI, NOT_TSV, SPLITS, YES, KnowledgeGraph, RelationLogic, check_tsv_ids, tsv_id_error
 from satkgc.progress import progress_bar
 
 log = logging.getLogger("satkgc.completion")
@@ -310,14 +310,16 @@ def _check_ids(out: Path, kg: KnowledgeGraph) -> None:
 def write_triples(out: Path, batches: Iterable[list[Row]], *, for_spreadsheet: bool = False) -> int:
     """Write rows, a batch at a time, and put the file in place when it is whole; returns how many there were.
 
-    In tables `for_spreadsheet`, texts that would be formulas are escaped; `accept` undoes it.
+    Tables `for_spreadsheet` have an empty column of acceptance, and texts that would be formulas are escaped; `accept`
+    undoes it. In other tables all rows are accepted.
     """
     check_ending(out)
     if for_spreadsheet and out.suffix in (".tsv", ".csv"):
         batches = ([_escaped(row) for row in batch] for batch in batches)
-    write = {".parquet": _parquet, ".nt": _ntriples}.get(out.suffix, _delimited)
     with atomic_write(out) as part:
-        return write(part, batches, out)
+        if out.suffix in (".tsv", ".csv"):
+            return _delimited(part, batches, out, "" if for_spreadsheet else YES[0])
+        return {".parquet": _parquet, ".nt": _ntriples}[out.suffix](part, batches, out)
 
 
 def iri(kind: str, id: str) -> str:
@@ -325,7 +327,7 @@ def iri(kind: str, id: str) -> str:
     return id if IRI.fullmatch(id) else f"urn:satkgc:{kind}:{quote(id, safe=SAFE)}"
 
 
-def _delimited(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
+def _delimited(part: Path, batches: Iterable[list[Row]], out: Path, verdict: str) -> int:
     count = 0
     tsv: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}  # as all TSV is read
     with part.open("w", encoding="utf-8", newline="") as file:
@@ -334,7 +336,8 @@ def _delimited(part: Path, batches: Iterable[list[Row]], out: Path) -> int:
         for rows in batches:
             cells = (_tsv_cells(row, out) for row in rows) if out.suffix == ".tsv" else rows
             writer.writerows(
-                [*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}", "", *row[8:]] for row in cells
+                [*row[:6], f"{row[6]:.6f}", "" if row[7] is None else f"{row[7]:.6f}", verdict, *row[8:]]
+                for row in cells
             )
             count += len(rows)
     return count

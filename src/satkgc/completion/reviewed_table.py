@@ -11,9 +11,8 @@ from typing import Any
 
 from satkgc.completion.cells import unescape
 from satkgc.errors import SatkgcError
-from satkgc.kg import SourceFile, csv_delimiter
+from satkgc.kg import YES, SourceFile, csv_delimiter
 
-YES = ("yes", "y", "x", "true", "1")
 NO = ("no", "n", "", "false", "0")
 Record = dict[str, str]
 

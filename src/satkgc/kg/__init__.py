@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from satkgc.kg.readers.property_graph import TYPE
     from satkgc.kg.readers.source import SourceFile
     from satkgc.kg.readers.sparql import read_endpoint
+    from satkgc.kg.readers.table import YES
     from satkgc.kg.store import altered_files, check_overwrite, is_graph_folder
     from satkgc.kg.tsv import NOT_TSV, check_tsv_ids, tsv_id_error, write_tsv
     from satkgc.kg.types import EntityTypes
@@ -60,6 +61,7 @@ __all__ = [
     "NOT_TSV",
     "SPLITS",
     "TYPE",
+    "YES",
     "Adjacency",
     "BoltServer",
     "Counts",
@@ -153,6 +155,7 @@ _LAZY = {
     "readers.options": ("expand", "shorten"),
     "readers.source": ("SourceFile",),
     "readers.sparql": ("read_endpoint",),
+    "readers.table": ("YES",),
     "store": ("altered_files", "check_overwrite", "is_graph_folder"),
     "tsv": ("NOT_TSV", "check_tsv_ids", "tsv_id_error", "write_tsv"),
     "types": ("EntityTypes",),

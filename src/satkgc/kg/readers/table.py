@@ -34,6 +34,7 @@ from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 LARGE = 64 << 20  # bytes of a Parquet file
 PACKED = 5  # times smaller is a text that is packed, about
 PROPOSALS = ("head", "relation", "tail", "score", "probability", "accept")  # columns of `satkgc propose`
+YES = ("yes", "y", "x", "true", "1")  # in the last of them, in capitals too
 MANY = 10  # rows from which on the number of relations says something
 
 
@@ -159,7 +160,7 @@ def check_kinds(
     kinds = [_kind(table, len(tables) > 1, options) for table in tables]
     edges = [table for table, kind in zip(tables, kinds, strict=True) if kind != "nodes"]
     for table in edges:
-        _refuse_half_reviewed(table)
+        _refuse_proposals(table)
     if not edges:
         remedy = "name the columns: --head COLUMN --relation COLUMN --tail COLUMN"
         raise SatkgcError("no table has triples", where=tables[0].shown, remedy=remedy)
@@ -176,12 +177,13 @@ def check_kinds(
     return kinds
 
 
-def _refuse_half_reviewed(table: Table) -> None:
-    """Beside proposals that were accepted stand a model's guesses that were not."""
+def _refuse_proposals(table: Table) -> None:
+    """A model's guesses are facts only where somebody has accepted them."""
     if not isinstance(table, TextTable) or not set(PROPOSALS) <= set(table.names):
         return
-    [verdicts] = table.columns([table.names.index("accept")])
-    if len(pc.unique(pc.utf8_lower(pc.utf8_trim_whitespace(verdicts)))) > 1:
+    [verdicts] = table.columns([table.names.index(PROPOSALS[-1])])
+    accepted = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(verdicts)), pa.array(YES, verdicts.type))
+    if not pc.all(accepted).as_py():
         remedy = f"`satkgc accept {table.shown} FILE` writes those that say yes; give that file"
         raise SatkgcError("not all of these proposals were accepted", where=table.shown, remedy=remedy)
 
