@@ -8,9 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satkgc.completion import INDEXES
+from satkgc.completion import INDEXES, Completer
 from satkgc.completion.index import ExactIndex, FaissIndex, exact
 from satkgc.completion.index.exact import COPIED, CPU
+from satkgc.errors import SatkgcError
 
 # ---- the contract, held by every registered index ----
 
@@ -315,3 +316,11 @@ def test_faiss_keeps_what_is_added_and_saved(tmp_path, clustered, lists):
     assert again.recall == lists.recall
     np.testing.assert_array_equal(again.search(clustered[1], 10)[1], lists.search(clustered[1], 10)[1])
     assert not list(tmp_path.glob("*.part*"))
+
+
+def test_an_unknown_index_is_refused_before_anything_is_done(run_copy):
+    before = sorted(path.name for path in (run_copy / "index").iterdir())
+    with pytest.raises(SatkgcError, match=f"^no index 'annoy'; choose one of {', '.join(INDEXES)}$"):
+        Completer.prepare(run_copy, index="annoy")
+    assert sorted(path.name for path in (run_copy / "index").iterdir()) == before
+    Completer.load(run_copy)

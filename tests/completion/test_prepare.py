@@ -398,11 +398,3 @@ def test_the_checksum_of_format_2_is_of_every_file_that_holds_weights(tmp_path):
     assert model_checksum(tmp_path) == sums[1] != sums[0]
     (tmp_path / "query" / "model.safetensors").write_bytes(b"three")
     assert model_checksum(tmp_path) not in sums
-
-
-def test_an_unknown_index_is_refused_before_anything_is_done(run_copy):
-    before = sorted(path.name for path in (run_copy / "index").iterdir())
-    with pytest.raises(SatkgcError, match=f"^no index 'annoy'; choose one of {', '.join(INDEXES)}$"):
-        Completer.prepare(run_copy, index="annoy")
-    assert sorted(path.name for path in (run_copy / "index").iterdir()) == before
-    Completer.load(run_copy)
