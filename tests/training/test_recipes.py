@@ -294,3 +294,9 @@ def test_they_never_do_where_training_joins_no_held_out_pair(name, shared_data, 
     assert (exclude == "pair") == (joined(KnowledgeGraph.load(name)) == 0)
     if paths := make_config("fused", benchmark=name).experts.get("paths"):
         assert paths.model.exclude == exclude
+
+
+@pytest.mark.parametrize("recipe", ["fused", "quick"])
+def test_novelty_is_fitted_where_entities_are_held_out_alone(recipe):
+    fitted = [graph for graph in [None, *GRAPHS] if make_config(recipe, benchmark=graph).model.novelty]
+    assert fitted == ["BLP-FB15k-237-inductive"]

@@ -188,3 +188,14 @@ def test_entities_that_training_does_not_have_change_no_step():
     for one, other in zip(*outcomes, strict=True):
         assert torch.equal(one, other)
     assert model.graph.num_nodes == 20
+
+
+def test_a_run_that_does_not_say_what_degrees_were_measured_by_has_those_of_all_entities(tmp_path):
+    train = np.array([(0, 0, 1), (1, 0, 2), (2, 0, 3)])
+    model = PathModel(graph_of(train, 9, 1), PathConfig(dim=4, layers=2))
+    model.save(tmp_path)
+    assert PathModel.load(tmp_path, model.kg, model.config).graph.typical == model.graph.typical
+    (tmp_path / "degrees.json").unlink()
+    earlier = PathModel.load(tmp_path, model.kg, model.config).graph.typical
+    assert earlier == pytest.approx(np.log([2, 3, 3, 2]).sum() / 9)
+    assert model.graph.typical == pytest.approx(np.log([2, 3, 3, 2]).sum() / 4)
