@@ -145,6 +145,7 @@ def encode(options: argparse.Namespace) -> Figures:
         seconds, processors = seconds + took["s"], processors + took["cpu_s"]
         tokens += int(lengths.sum())
         flops += operations(model, lengths)
+        print(f"encoded {start + len(entities):,} of {count:,}", file=sys.stderr, flush=True)
     rng = np.random.default_rng(0)
     for start in range(count, len(vectors), PIECE):
         drawn = rng.standard_normal((min(PIECE, len(vectors) - start), model.dim), np.float32)
