@@ -6,6 +6,7 @@ import torch
 
 from graphs import graph_of
 from satkgc.models import Fact, NewEntityText, PathConfig, PathModel, Questions, StepContext
+from satkgc.models.paths.graph import MessageGraph, find_edges
 from satkgc.sampling import SamplingConfig, make_sampler
 
 
@@ -169,25 +170,37 @@ def test_other_known_answers_are_not_counted_as_wrong():
         assert {column for r, column in pairs if r == row} == answers
 
 
-def test_entities_that_training_does_not_have_change_no_step():
-    """Neither by their number nor by the numbers that others have for them, nor by their facts."""
+@pytest.mark.parametrize("apart", [0, 1, 12])
+def test_a_step_computes_entities_without_training_triples_as_one_and_learns_as_if_of_each(apart):
+    """Against a softmax over the whole graph; facts that training does not have change nothing."""
     random = np.random.default_rng(0)
     train = np.unique(random.integers(0, [8, 3, 8], (40, 3)), axis=0)
-    places = np.sort(random.choice(20, 8, replace=False))  # of the eight among twenty
-    apart = np.setdiff1d(np.arange(20), places)
-    spread = np.stack([places[train[:, 0]], train[:, 1], places[train[:, 2]]], 1)
-    inference = np.array([(apart[0], 0, apart[1]), (apart[1], 1, apart[2])])
-    small, large = graph_of(train, 8, 3), graph_of(spread, 20, 3, inference=inference)
-    outcomes = []
-    for kg in (small, large):
-        torch.manual_seed(0)
-        model = PathModel(kg, PathConfig(dim=4, layers=2))
-        batch = make_sampler(kg, SamplingConfig(sampler="random", batch_size=8), 0, model.needs).draw(0)
-        loss, _ = model.loss(model.collate(batch))
-        outcomes.append((loss, *torch.autograd.grad(loss, list(model.parameters()))))
-    for one, other in zip(*outcomes, strict=True):
-        assert torch.equal(one, other)
-    assert model.graph.num_nodes == 20
+    train = np.append(train, [(8, 0, 9)], axis=0)  # left without edges where it is asked
+    places = np.sort(random.choice(10 + apart, 10, replace=False))
+    others = np.setdiff1d(np.arange(10 + apart), places)
+    train = np.stack([places[train[:, 0]], train[:, 1], places[train[:, 2]]], 1)
+    facts = np.array([(others[0], 0, others[1]), (others[1], 1, others[2])]) if apart > 2 else train[:0]
+    kg = graph_of(train, 10 + apart, 3, inference=facts)
+    torch.manual_seed(0)
+    model = PathModel(kg, PathConfig(dim=4, layers=2))
+    assert model.training_graph.num_nodes == 10 + min(apart, 1)
+    whole = MessageGraph.build(train, 10 + apart, 3, typical=model.training_graph.typical)
+    arrays = [part.numpy() for part in (whole.ptr, whole.source, whole.relation)]
+    sampler = make_sampler(kg, SamplingConfig(sampler="random", batch_size=8), 0, model.needs)
+    for step in range(len(train) // 4 + 1):
+        drawn = sampler.draw(step)
+        loss, _ = model.loss(model.collate(drawn))
+        heads, relations, tails = (torch.from_numpy(p).long() for p in (drawn.heads, drawn.relations, drawn.tails))
+        edges = find_edges(*arrays, np.stack([drawn.heads, drawn.tails], 1), drawn.relations)
+        scores = model(heads, relations, whole.without(torch.from_numpy(edges)))
+        for row, (head, relation, tail) in enumerate(torch.stack([heads, relations, tails], 1).tolist()):
+            known = kg.known_train.answers(head, relation)
+            scores[row, known[known != tail].tolist()] = -torch.inf
+        wanted = torch.nn.functional.cross_entropy(scores, tails)
+        torch.testing.assert_close(loss, wanted)
+        parameters = list(model.parameters())
+        for own, other in zip(*(torch.autograd.grad(part, parameters) for part in (loss, wanted)), strict=True):
+            torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-6)
 
 
 def test_a_run_that_does_not_say_what_degrees_were_measured_by_has_those_of_all_entities(tmp_path):

@@ -9,6 +9,7 @@ asked about.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,9 +94,9 @@ class PathModel(Model):
 
     @property
     def training_graph(self) -> MessageGraph:
-        """The training triples and their inverses, among the entities that they join, where the parameters are."""
-        everyone = len(self._trained) == self.kg.num_entities
-        return self._message_graph("train" if everyone else "training")
+        """The training triples and their inverses, where the parameters are, among the entities that they join and one
+        that stands for all others, which no step can tell apart."""
+        return self._message_graph("training" if self._others else "train")
 
     @property
     def graph(self) -> MessageGraph:
@@ -148,11 +149,13 @@ class PathModel(Model):
         return PathBatch(batch.step, *(self._pin(array) for array in arrays))
 
     def loss(self, batch: PathBatch) -> tuple[Tensor, Metrics]:
-        """Cross-entropy over all entities of the training graph but the other known answers."""
+        """Cross-entropy over all entities but the other known answers."""
         tensors = (batch.heads, batch.relations, batch.tails, batch.edges, batch.rows, batch.columns)
         heads, relations, tails, edges, rows, columns = (part.to(self.device, non_blocking=True) for part in tensors)
         scores = self(heads, relations, self.training_graph.without(edges))
         masked = scores.index_put((rows, columns), scores.new_tensor(float("-inf")))
+        if self._others:
+            masked = torch.cat([masked[:, :-1], masked[:, -1:] + math.log(self._others)], 1)
         return functional.cross_entropy(masked, tails), {}
 
     def logits(self, entities: Tensor, relations: Tensor) -> Tensor:
@@ -261,7 +264,7 @@ class PathModel(Model):
             nodes, triples = self.kg.num_entities, self.kg.facts if name == "facts" else self.kg.train
             triples = self._readable(triples)
             if name == "training":
-                nodes = len(self._trained)
+                nodes = len(self._trained) + 1
                 heads, tails = self._places(triples[:, 0]), self._places(triples[:, 2])
                 triples = np.stack([heads, triples[:, 1], tails], 1)
             graph = MessageGraph.build(triples, nodes, self.kg.num_relations, typical=self._typical)
@@ -272,8 +275,14 @@ class PathModel(Model):
 
     @cached_property
     def _trained(self) -> Int32:
-        """The entities that training triples join, ascending: of others a step would learn nothing."""
+        """The entities that training triples join, ascending."""
         return np.unique(self.kg.train[:, [0, 2]])
+
+    @property
+    def _others(self) -> int:
+        """How many entities training triples do not join. Without them a step would know its answers by their having no
+        edges left."""
+        return self.kg.num_entities - len(self._trained)
 
     def _places(self, entities: Int32) -> Int32:
         """Those of entities among the trained ones."""
