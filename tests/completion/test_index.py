@@ -13,6 +13,8 @@ from satkgc.completion.index import ExactIndex, FaissIndex, exact
 from satkgc.completion.index.exact import COPIED, CPU
 from satkgc.errors import SatkgcError
 
+pytest_plugins = ["world"]
+
 # ---- the contract, held by every registered index ----
 
 
@@ -272,12 +274,24 @@ def test_faiss_reads_few_lists_and_says_its_recall(clustered, lists):
     assert lists.facts == {"recall@10": pytest.approx(recall(lists, clustered[1][:100]))}
     assert recall(lists, clustered[1][100:]) > 0.85  # queries it was not tuned on
     lists.lists.nprobe = lists.lists.nlist
-    assert recall(lists, clustered[1]) == 1
+    assert recall(lists, clustered[1]) > 0.99  # all but what half precision takes for another
+
+
+def test_faiss_has_the_scores_of_exact_search_and_half_its_memory(clustered, lists):
+    import faiss
+
+    lists.lists.nprobe = lists.lists.nlist
+    (scores, ids), (exact, places) = lists.search(clustered[1], 10), lists.exact.search(clustered[1], 10)
+    same = ids == places
+    assert same.mean() > 0.98
+    np.testing.assert_allclose(scores[same], exact[same], rtol=1e-6)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    assert len(faiss.serialize_index(lists.lists)) < clustered[0].nbytes
 
 
 def test_faiss_reads_no_list_more_than_it_must(lists):
     far = np.random.default_rng(2).normal(size=(100, 16)).astype(np.float32)  # near no cluster: many lists are needed
-    for least in (0.5, 0.7, 0.8, 0.9, 0.97, 1.0):
+    for least in (0.5, 0.7, 0.8, 0.9, 0.97):
         lists._tune(far, least)
         assert lists.recall >= least
         lists.lists.nprobe -= 1
@@ -289,7 +303,7 @@ def test_faiss_drops_what_is_excluded(clustered, lists, many):
     lists.lists.nprobe = lists.lists.nlist
     _, near = lists.exact.search(clustered[1][:20], many)
     exclude = [np.sort(row) for row in near[:19]] + [np.empty(0, np.int32)]
-    assert recall(lists, clustered[1][:20], exclude=exclude) == 1
+    assert recall(lists, clustered[1][:20], exclude=exclude) > 0.98
     assert not any(
         np.isin(*pair).any()
         for pair in zip(lists.search(clustered[1][:20], 10, None, exclude)[1], exclude, strict=True)
@@ -302,7 +316,7 @@ def test_faiss_keeps_to_what_is_allowed(monkeypatch, clustered, lists, few):
     lists.lists.nprobe = lists.lists.nlist
     allow = np.arange(0, 4000, 7, dtype=np.int32)
     exclude = [allow[i : i + 300] for i in range(20)]
-    assert recall(lists, clustered[1][:20], allow=allow, exclude=exclude) == 1
+    assert recall(lists, clustered[1][:20], allow=allow, exclude=exclude) > 0.98
     assert np.isin(lists.search(clustered[1], 10, allow)[1], allow).all()
 
 

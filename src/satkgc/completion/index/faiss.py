@@ -18,17 +18,18 @@ from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
 
 FEW = 100_000  # so many allowed entities are searched exactly: the lists would hold too few of them
-ROWS = 1 << 16  # added to the lists at once
+ROWS = 1 << 16  # added to the lists at once, or compared once more
 
 
 class FaissIndex:
-    """IVF-Flat: vectors grouped around centroids, of which the nearest few groups are read for a query."""
+    """Vectors in half precision, grouped around centroids; for a query the nearest few groups are read, and what they
+    have is compared once more in full precision."""
 
     excludes: ClassVar[bool] = True
 
     def __init__(self, exact: ExactIndex, lists: Any, recall: float = 0.0) -> None:
         self.exact = exact  # all vectors, in memory-mapped form
-        self.lists = lists  # faiss.IndexIVFFlat
+        self.lists = lists  # faiss.IndexIVFScalarQuantizer; of earlier versions, IndexIVFFlat
         self.recall = recall  # recall@10 against exact search, on the sample it was built with
         self._busy = threading.Lock()  # faiss may not add while it searches; a search uses all cores anyway
 
@@ -47,7 +48,8 @@ class FaissIndex:
         count, dim = len(exact), queries.shape[1]
         groups = int(np.clip(4 * np.sqrt(count), 1, max(1, count // 39)))  # faiss asks for 39 points a centroid
         quantizer = faiss.IndexFlatIP(dim)
-        lists = faiss.IndexIVFFlat(quantizer, dim, groups, faiss.METRIC_INNER_PRODUCT)
+        half = faiss.ScalarQuantizer.QT_fp16
+        lists = faiss.IndexIVFScalarQuantizer(quantizer, dim, groups, half, faiss.METRIC_INNER_PRODUCT, False)
         lists.cp.niter = 8
         lists.cp.spherical = True  # the vectors have length 1
         take = min(count, 64 * groups)
@@ -121,9 +123,22 @@ class FaissIndex:
             inside = faiss.IDSelectorBitmap(np.packbits(bits, bitorder="little"))
             selector = inside if selector is None else faiss.IDSelectorAnd(inside, selector)
         parameters = faiss.SearchParametersIVF(nprobe=self.lists.nprobe, sel=selector)
+        queries = np.ascontiguousarray(queries, np.float32)
         with self._busy:
-            scores, ids = self.lists.search(np.ascontiguousarray(queries, np.float32), k, params=parameters)
-        return np.where(ids < 0, -np.inf, scores).astype(np.float32), ids.astype(np.int32)
+            _, ids = self.lists.search(queries, k, params=parameters)
+        return self._compare(queries, ids.astype(np.int32))
+
+    def _compare(self, queries: Float32, ids: Int32) -> tuple[Float32, Int32]:
+        """Exact scores, best first.  # (Q, k), -1 where there is none"""
+        scores = np.full(ids.shape, -np.inf, np.float32)
+        step = max(1, ROWS // max(1, ids.shape[1]))
+        for start in range(0, len(ids), step):
+            part = slice(start, start + step)
+            row, column = np.nonzero(ids[part] >= 0)
+            vectors = self.exact.fetch(ids[part][row, column])
+            scores[part][row, column] = np.einsum("nd,nd->n", vectors, queries[part][row])
+        order = np.argsort(-scores, axis=1, kind="stable")
+        return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
 
     def _tune(self, queries: Float32, recall: float) -> None:
         """The fewest probes that give this recall@10 on the queries."""
