@@ -7,13 +7,15 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphs import graph_of
 from model_kinds import KG, SMALL, draw, make
 from satkgc.errors import SatkgcError
 from satkgc.models import FrozenConfig, FrozenModel, NewEntityText, Questions, StepContext, Towers
-from satkgc.models.text.frozen import BUCKETS, VECTORS
+from satkgc.models.text.buckets import BUCKETS, deal
+from satkgc.models.text.frozen import VECTORS
 from satkgc.settings import build
 
 
@@ -41,7 +43,7 @@ def test_the_loss_is_over_the_drawn_entities_without_known_answers_and_the_quest
     losses = []
     for row, (head, relation, tail) in enumerate(zip(batch.heads, batch.relations, batch.tails, strict=True)):
         out = {int(head), *KG.known_train.answers(head, relation).tolist()} - {int(tail)}
-        own = cosines[row] + (torch.arange(KG.num_entities) % BUCKETS == head % BUCKETS)
+        own = cosines[row] + torch.from_numpy(model.buckets == model.buckets[head])
         competing = [entity for entity in collated.candidates.tolist() if entity not in out]
         logits = own * model.log_scale.exp().double()
         losses.append(logits[competing].logsumexp(0) - logits[int(tail)])
@@ -56,6 +58,50 @@ def test_an_entity_does_not_answer_its_own_question_unless_training_says_so(tiny
     for relation, itself in ((0, True), (KG.num_relations, True), (1, False)):
         best = model.score(Questions(everyone, np.full_like(everyone, relation))).argmax(1).numpy()
         assert (best == everyone).all() if itself else not (best == everyone).any()
+
+
+def test_no_bucket_has_two_that_a_fact_joins():
+    random = np.random.default_rng(0)
+    pairs = np.stack([np.arange(2000), np.arange(2000) + 2 * BUCKETS], 1)  # in step: dealt in turn, all would share one
+    hub = np.stack([np.full(1000, 2400), random.choice(2300, 1000, replace=False)], 1)
+    ends = np.concatenate([pairs, hub, random.integers(0, 2400, (20_000, 2)), [[7, 7]]])
+    ends = ends[np.arange(len(ends)) % 3 > 0]
+    graph = graph_of(np.stack([ends[:, 0], np.zeros(len(ends), np.int64), ends[:, 1]], 1), 2500)
+    buckets = deal(graph.adjacency)
+    heads, _, tails = graph.train[graph.train[:, 0] != graph.train[:, 2]].T
+    assert (buckets[heads] != buckets[tails]).all()
+    counts = np.bincount(buckets, minlength=BUCKETS)
+    assert len(counts) == BUCKETS
+    assert counts.max() < 2 * counts.mean()
+    unknown = np.arange(0, 2000, 3)  # pairs in step that the graph does not have
+    assert (buckets[unknown] == buckets[unknown + 2 * BUCKETS]).mean() < 3 / BUCKETS
+
+
+def test_where_neighbours_have_all_buckets_one_is_shared():
+    everyone = np.argwhere(np.triu(np.ones((150, 150)), 1)).astype(np.int32)
+    buckets = deal(graph_of(np.insert(everyone, 1, 0, axis=1), 150).adjacency)
+    assert len(np.unique(buckets)) == BUCKETS
+
+
+def test_buckets_stay_when_the_graph_grows_and_in_the_folder(model, tmp_path):
+    random = np.random.default_rng(0)
+    train = random.integers(0, [300, 1, 300], (3000, 3))
+    more = np.concatenate([train, random.integers([0, 0, 300], [400, 1, 400], (3000, 3))])
+    before = FrozenModel(graph_of(train, 300), model.config, model.towers).eval()
+    kg = graph_of(more, 400)
+    grown = before.grow(kg)
+    assert (grown.buckets[:300] == before.buckets).all()
+    heads, _, tails = kg.train[kg.train[:, 0] != kg.train[:, 2]].T
+    assert (grown.buckets[heads] != grown.buckets[tails]).all()
+    assert (grown.buckets != deal(kg.adjacency)).any()
+    grown.save(tmp_path)
+    assert (FrozenModel.load(tmp_path, kg, model.config).buckets == grown.buckets).all()
+
+
+def test_runs_of_earlier_versions_dealt_in_turn(model, tmp_path):
+    model.save(tmp_path)
+    save_file({"vectors": model.vectors}, tmp_path / VECTORS)
+    assert (FrozenModel.load(tmp_path, KG, model.config).buckets == np.arange(KG.num_entities) % BUCKETS).all()
 
 
 def test_a_new_entity_is_read_as_one_of_the_graph_is(model):
