@@ -116,6 +116,13 @@ def test_contradictions_come_first_with_what_they_contradict(tmp_path, tiny_back
     assert [doubt.objection is not None for doubt in doubts] == [True] * 7 + [False] * 2
     assert against["band0 city city1"][1] == "second value: the graph has band0 – city – city0"
     assert against["rock broader music"][1].endswith("the graph has music – broader – punk, punk – broader – rock")
+    kinds = {"city": ("band", "city"), "by": ("song", "band")}  # that an end of a relation may be of
+    said = completer.check(n=100, relations=[f"http://e/{name}" for name in kinds])
+    assert len(said) == 100
+    for doubt in said:
+        head, tail = kinds[doubt.relation_name]
+        assert (doubt.asked_head.instead_name or head).startswith(head)
+        assert (doubt.asked_tail.instead_name or tail).startswith(tail)
 
 
 def test_a_check_that_was_stopped_goes_on(completer, tmp_path, monkeypatch) -> None:

@@ -119,6 +119,8 @@ def test_a_type_as_a_filter(bands) -> None:
     assert [a.name for a in both] == ["drummer2"]
     with pytest.raises(SatkgcError, match=r"no entity is of the type 'song3'; types are 'Drummer', .*'City'"):
         bands.tails("http://e/band1", "http://e/member", type="song3")
+    with pytest.raises(SatkgcError, match=r"^no entity is of the type 'Sonk'; types are 'Drummer', .*'City'"):
+        bands.tails("http://e/band1", "http://e/member", type="Sonk")
     with pytest.raises(SatkgcError, match="a type restricts entities"):
         bands.relations("http://e/band1", "http://e/band2", type="Song")
     counts = {t.name: t.entities for t in bands.types()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import shutil
 from types import SimpleNamespace
 
@@ -271,12 +272,26 @@ def test_the_mirror_of_what_was_rejected_is_left_out_too(completer, decided):
     assert set(decided_triples(run, completer.kg, logic)) == triples | {(t, r, h) for h, r, t in triples}
 
 
+def test_what_was_accepted_on_the_page_has_the_descriptions_of_the_graph(completer, decided, tmp_path):
+    run, first = decided
+    words = completer.kg.entities
+    about = Vocabulary.build("entity", words.ids, words.names, [f"about {id}" for id in words.ids.to_pylist()])
+    dataclasses.replace(completer.kg, entities=about).save(run / "graph", overwrite=True)
+    decide(run, [{"head": "come since", "relation": "near", "tail": first[0][2], "head_name": "new"}], ["accept"])
+    accept_proposals(run, tmp_path / "accepted.csv")
+    with (tmp_path / "accepted.csv").open(newline="") as file:
+        rows = [(row["head"], row["head_description"], row["tail_description"]) for row in csv.DictReader(file)]
+    assert rows[:3] == [(first[i][0], f"about {first[i][0]}", f"about {first[i][2]}") for i in (0, 3, 5)]
+    assert rows[3] == ("come since", "", f"about {first[0][2]}")
+
+
 def test_a_run_that_was_reviewed_is_accepted_into_a_graph(completer, decided, tmp_path):
     run, first = decided
     accepted = [first[i] for i in (0, 3, 5)]
     assert accept_proposals(run, tmp_path / "accepted.csv") == (3, 5)
     with (tmp_path / "accepted.csv").open(newline="") as file:
-        assert [(row["head"], row["relation"], row["tail"]) for row in csv.DictReader(file)] == accepted
+        rows = list(csv.DictReader(file))
+    assert [(row["head"], row["relation"], row["tail"]) for row in rows] == accepted
     kg = completer.kg
     before = [(kg.entities.id(h), kg.relations.id(r), kg.entities.id(t)) for h, r, t in kg.train]
     for new in (3, 0):  # a new graph, then the same one again, to which nothing is new

@@ -283,7 +283,7 @@ class DoubtfulEnd:
     score: float
     rank: int  # among all entities that are no other known answer, from 1
     probability: float | None
-    instead: str | None  # the best answer that the graph does not have
+    instead: str | None  # the best answer that the graph does not have and its types allow
     instead_name: str | None
     instead_probability: float | None
 

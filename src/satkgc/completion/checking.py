@@ -80,15 +80,30 @@ def judge(engine: Engine, triples: Int32) -> Verdicts:
         exclude = [np.union1d(engine.exclude(query), answer) for query, answer in zip(queries, answers, strict=True)]
         k = min(COMPETITORS, kg.num_entities)
         ranked = engine.retriever.rank(questions, answers, exclude, k)
+        first = _fitting(engine, queries, ranked.ids)[:, None]
+        ids, best = np.take_along_axis(ranked.ids, first, 1), np.take_along_axis(ranked.best, first, 1)
+        ids[(first < 0) | (first > 0) & (best < ranked.scores[:, None])] = -1  # nothing better that the types allow
         own, other = (np.full(len(triples), np.nan, np.float32) for _ in range(2))
         if (calibration := engine.calibration.entities) is not None:
             own = calibration.probability(ranked.scores[:, None], ranked.best, False)[:, 0].astype(np.float32)
             with np.errstate(invalid="ignore"):  # where the graph has every answer there is no other: NaN
-                other = calibration.probability(ranked.best[:, :1], ranked.best, True)[:, 0].astype(np.float32)
-        parts.append((ranked.scores, ranked.ranks, own, ranked.ids[:, 0], other))
+                other = calibration.probability(best, ranked.best, True)[:, 0].astype(np.float32)
+        parts.append((ranked.scores, ranked.ranks, own, ids[:, 0], other))
     contradicted = [engine.consistency.contradiction(*triple) is not None for triple in triples.tolist()]
     scores, ranks, own, ids, other = (np.stack(pair, 1) for pair in zip(*parts, strict=True))
     return Verdicts(triples, scores, ranks, own, ids, other, np.array(contradicted, bool))
+
+
+def _fitting(engine: Engine, queries: list[tuple[int, int]], ids: Int32) -> Int64:
+    """Places of the best answers that types allow, -1 where none of them are.  # (Q, k) → (Q,)"""
+    places, size = np.full(len(ids), -1), engine.kg.num_relations
+    for row, ((entity, directed), candidates) in enumerate(zip(queries, ids.tolist(), strict=True)):
+        for place, other in enumerate(candidates):
+            head, tail = (entity, other) if directed < size else (other, entity)
+            if other >= 0 and engine.consistency.mistyped(head, directed % size, tail) is None:
+                places[row] = place
+                break
+    return places
 
 
 def doubt_statement(engine: Engine, head: int, relation: int, tail: int) -> Doubt:

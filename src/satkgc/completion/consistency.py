@@ -95,9 +95,10 @@ class Consistency:
         """Why a triple that the graph does not have is not to be said, if it is not."""
         if head is not None and tail is not None and (found := self._by_triples(head, relation, tail)) is not None:
             return found
-        return self._by_types(head, relation, tail)
+        return self.mistyped(head, relation, tail)
 
-    def _by_types(self, head: int | None, relation: int, tail: int | None) -> Conflict | None:
+    def mistyped(self, head: int | None, relation: int, tail: int | None) -> Conflict | None:
+        """What an end's types say against a triple."""
         logic = self._logic[relation]
         for end, types in ((head, logic.domain), (tail, logic.range)):
             if end is not None and types and (own := self.types.all_of(end)) and own.isdisjoint(types):
@@ -118,7 +119,7 @@ class Consistency:
             if others:
                 pair = (entity, others[0]) if directed < self._size else (others[0], entity)
                 return Conflict("second_value", ((pair[0], relation, pair[1]),))
-        return self._by_types(head, relation, tail)
+        return self.mistyped(head, relation, tail)
 
     def _by_triples(self, head: int, relation: int, tail: int) -> Conflict | None:
         logic, same = self._logic[relation], self._same(relation)

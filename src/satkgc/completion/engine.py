@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from satkgc.arrays import Bool, Float32, Float64, Int32
-from satkgc.completion.answer import Answer, EntityRef, Objection, Question, UnknownTypeError
+from satkgc.completion.answer import Answer, EntityRef, Objection, Question, UnknownNameError, UnknownTypeError
 from satkgc.completion.calibration import COMPETITORS, Calibration
 from satkgc.completion.consistency import CONTRADICTIONS, Consistency
 from satkgc.completion.experts import expert_shares
@@ -95,7 +95,10 @@ class Engine:
         if not stated:
             raise UnknownTypeError(type, "the graph states no types: leave it out, or give a role")
         named = [t for t in stated if self.names.name(t).casefold() == type.casefold()]
-        members = types.members(named[0] if len(named) == 1 else self.names.entity(type))
+        try:
+            members = types.members(named[0] if len(named) == 1 else self.names.entity(type))
+        except UnknownNameError:
+            members = np.empty(0, np.int32)
         if not len(members):
             known = ", ".join(repr(self.names.name(t)) for t in stated[:SHOWN]) + ", …" * (len(stated) > SHOWN)
             raise UnknownTypeError(type, f"types are {known}")

@@ -13,6 +13,7 @@ from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
 from satkgc.kg import (
     DECISIONS,
+    Decision,
     Decisions,
     KnowledgeGraph,
     RelationLogic,
@@ -84,10 +85,10 @@ def accepted_rows(reviewed: Path, column: str) -> tuple[list[Row], int]:
     """The rows that were accepted, and how many were looked through."""
     if reviewed.is_dir():
         decisions = Decisions(reviewed / DECISIONS).last().values()
+        yes = [decision for decision in decisions if decision.verdict == "accept"]
         accepted: list[Row] = [
-            (*d.statement, d.head_name, d.relation_name, d.tail_name, d.score or 0.0, d.probability, "", "")
-            for d in decisions
-            if d.verdict == "accept"
+            (*d.statement, d.head_name, d.relation_name, d.tail_name, d.score or 0.0, d.probability, *texts)
+            for d, texts in zip(yes, _descriptions(reviewed, yes), strict=True)
         ]
         if not accepted:
             remedy = "accept some on the page: satkgc serve RUN --proposals FILE"
@@ -100,6 +101,19 @@ def accepted_rows(reviewed: Path, column: str) -> tuple[list[Row], int]:
         remedy = "write yes where a triple is right, and save it"
         raise SatkgcError(f"no row says yes in column {column!r}", where=reviewed, remedy=remedy)
     return accepted, len(rows)
+
+
+def _descriptions(run: Path, decisions: Sequence[Decision]) -> list[tuple[str, str]]:
+    """Of both ends, by the run's graph; nothing of what has come since."""
+    if not decisions:
+        return []
+    entities = RunFolder.load(run).kg.entities
+    texts = (
+        entities.description(end) if (end := entities.find(id)) is not None else ""
+        for d in decisions
+        for id in (d.statement[0], d.statement[2])
+    )
+    return list(zip(texts, texts, strict=True))
 
 
 def _has(kg: KnowledgeGraph, row: Row) -> bool:
