@@ -121,8 +121,8 @@ def test_contradictions_come_first_with_what_they_contradict(tmp_path, tiny_back
     assert len(said) == 100
     for doubt in said:
         head, tail = kinds[doubt.relation_name]
-        assert (doubt.asked_head.instead_name or head).startswith(head)
-        assert (doubt.asked_tail.instead_name or tail).startswith(tail)
+        for end, kind in ((doubt.asked_head, head), (doubt.asked_tail, tail)):
+            assert (end.instead_name or "").rstrip("0123456789") not in {"band", "song", "city"} - {kind}
 
 
 def test_a_check_that_was_stopped_goes_on(completer, tmp_path, monkeypatch) -> None:
