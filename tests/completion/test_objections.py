@@ -100,6 +100,18 @@ def test_dropping_looks_deeper_until_there_are_enough(bands, monkeypatch) -> Non
     assert answer.id == "http://e/genre4"
 
 
+def test_a_check_says_nothing_instead_that_types_forbid(bands) -> None:
+    kinds = {"song": "Song", "band": "Band", "singer": "Musician", "drummer": "Musician"}
+    others = set()
+    for doubt in bands.check(n=1000, relations=["http://e/by", "http://e/member"]):
+        head, tail = {"by": ("Song", "Band"), "member": ("Band", "Musician")}[doubt.relation_name]
+        for end, kind in ((doubt.asked_head, head), (doubt.asked_tail, tail)):
+            said = (end.instead_name or "").rstrip("0123456789")
+            assert kinds.get(said, kind) == kind
+            others.add(said)
+    assert len(others) > 3
+
+
 def test_a_relation_that_is_asked_for(bands) -> None:
     answers = {a.name: a.objection for a in bands.relations("http://e/genre0", "http://e/genre3", k=100)}
     assert answers["broader"].kind == "cyclic"
