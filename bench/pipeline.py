@@ -213,7 +213,7 @@ def propose(options: argparse.Namespace) -> Figures:
         pairs = np.unique(kg.train[:, 1].astype(np.int64) * kg.num_entities + kg.train[:, column])
         sizes += np.bincount(pairs // kg.num_entities, minlength=kg.num_relations)
     chosen = np.argsort(np.abs(sizes - options.proposed))[:1]  # the relation that has about so many
-    out = options.folder / "proposals.tsv"
+    (out := options.folder / "proposals.tsv").unlink(missing_ok=True)
     clock = Clock()
     count = completer.propose(out, 1000, [kg.relations.id(int(r)) for r in chosen], second_answers=True)
     took, asked = clock.figures(), int(sizes[chosen].sum())
