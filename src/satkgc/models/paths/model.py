@@ -381,12 +381,10 @@ class PathModel(Model):
         triples_of_all = self._readable(np.concatenate([self.kg.facts, more]))
         return MessageGraph.build(triples_of_all, self.kg.num_entities + len(new), size, self.device, self._typical)
 
-    @property
+    @cached_property
     def _edges(self) -> tuple[Any, Any, Any]:
         """The training graph's edges as arrays, for `find_edges`."""
-        if not hasattr(self, "_edge_arrays"):
-            self._edge_arrays = _edge_arrays(self.training_graph)
-        return self._edge_arrays
+        return _edge_arrays(self.training_graph)
 
     def _pin(self, array: Any) -> Tensor:
         tensor = torch.from_numpy(np.asarray(array, np.int64))
