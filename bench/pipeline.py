@@ -95,7 +95,6 @@ def train(options: argparse.Namespace) -> Figures:
     def note(step: int, model: TextModel, batch: Any, metrics: Any) -> None:
         if step == 1:
             begun.update(clock.figures("before_first_step_"))
-            print("first step", file=sys.stderr, flush=True)
             model.texts.tokens.save(options.folder / "tokens.safetensors")
         if model.device.type == "cuda":
             torch.cuda.synchronize(model.device)
