@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -13,26 +14,44 @@ FIRST, EVERY = 10.0, 60.0  # seconds until the first line, and between two
 
 
 class _Lines(Progress):
-    """Where there is no terminal: of work that takes long, how much is done."""
+    """Where there is no terminal: of work that takes long, how much is done. Also of work that stands still: who looks
+    wants to know that it lives."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(disable=True)
-        self.clock = clock
-        self._began = clock()
-        self._next = self._began + FIRST
-        self._before: dict[TaskID, float] = {}  # what was done of each by an earlier process
+        self._clock = clock
+        self._first: dict[TaskID, tuple[float, float]] = {}  # when the first advance of each was over, and how far
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._tell, daemon=True).start()
+
+    def stop(self) -> None:
+        self._ended.set()
 
     def advance(self, task_id: TaskID, advance: float = 1) -> None:
-        task = self._tasks[task_id]
-        before = self._before.setdefault(task_id, task.completed)
         super().advance(task_id, advance)
-        now = self.clock()
-        if now < self._next or not task.total or task.completed <= before or task.finished:
-            return
-        self._next = now + EVERY
-        left = (now - self._began) / (task.completed - before) * (task.total - task.completed)
-        done = f"{task.completed:,.0f} of {task.total:,.0f}"
-        print(f"{task.description}: {done}, about {duration(left)} left", file=sys.stderr, flush=True)
+        if task_id not in self._first:
+            self._first[task_id] = self._clock(), self._tasks[task_id].completed
+
+    def lines(self) -> list[str]:
+        """One for each task that is not done. The first advance has what is done once, and says nothing of the rest."""
+        found = []
+        for task in [task for task in self.tasks if task.total and not task.finished]:
+            line = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}"
+            began, before = self._first.get(task.id, (0.0, task.completed))
+            if task.completed > before:
+                left = (self._clock() - began) / (task.completed - before) * (task.total - task.completed)
+                line += f", about {duration(left)} left"
+            found.append(line)
+        return found
+
+    def _tell(self) -> None:
+        wait = FIRST
+        while not self._ended.wait(wait):
+            for line in self.lines():
+                print(line, file=sys.stderr, flush=True)
+            wait = EVERY
 
 
 _spinners: list[Callable[[], object]] = []

@@ -16,6 +16,7 @@ from satkgc.completion.index.approximate import RECALL, fewest_probes, search_wi
 from satkgc.completion.index.exact import CPU, ExactIndex
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_write
+from satkgc.progress import progress_bar
 
 FEW = 100_000  # so many allowed entities are searched exactly: the lists would hold too few of them
 ROWS = 1 << 16  # added to the lists at once, or compared once more
@@ -54,9 +55,13 @@ class FaissIndex:
         lists.cp.spherical = True  # the vectors have length 1
         take = min(count, 64 * groups)
         rng = np.random.default_rng(0)
-        lists.train(exact.fetch(np.sort(rng.choice(count, take, replace=False)).astype(np.int32)))
-        for ids in _ranges(count):
-            lists.add(np.ascontiguousarray(exact.fetch(ids)))
+        with progress_bar() as progress:
+            task = progress.add_task("building the index", total=lists.cp.niter * take + count)
+            lists.train(exact.fetch(np.sort(rng.choice(count, take, replace=False)).astype(np.int32)))
+            progress.advance(task, lists.cp.niter * take)
+            for ids in _ranges(count):
+                lists.add(np.ascontiguousarray(exact.fetch(ids)))
+                progress.advance(task, len(ids))
         index = cls(exact, lists)
         index._tune(queries, recall)
         return index
