@@ -37,7 +37,9 @@ class _Lines(Progress):
     def lines(self) -> list[str]:
         """One for each task that is not done. The first advance has what is done once, and says nothing of the rest."""
         found = []
-        for task in [task for task in self.tasks if task.total and not task.finished]:
+        for task in self.tasks:
+            if not task.total or task.finished:
+                continue
             line = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}"
             began, before = self._first.get(task.id, (0.0, task.completed))
             if task.completed > before:
