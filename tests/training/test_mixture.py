@@ -18,6 +18,7 @@ from satkgc.training.mixture import (
     Choices,
     _cross_validate,
     check_fitted_on,
+    choose_strength,
     collect,
     competitors,
     fit_general,
@@ -81,14 +82,38 @@ def test_a_stronger_pull_is_nearer_to_the_general_weights_and_more_choices_are_f
 def test_relations_that_differ_get_weights_of_their_own_and_those_that_do_not_share():
     different = drawn(np.array([[0.0, 2.0], [2.0, 0.0]]))
     alike = drawn(np.array([[1.0, 1.0], [1.0, 1.0]]))
-    gains = []
+    gains, chosen = [], []
     for choices in (different, alike):
         trials = _cross_validate(choices, choices.triples % 5)
         assert trials[0].strength is None
         gains.append(max(trial.log_likelihood for trial in trials) - trials[0].log_likelihood)
+        chosen.append(choose_strength(trials))
     assert gains[0] > 0.1
     assert gains[1] < 0.01
+    assert chosen[0] is not None
+    assert chosen[1] is None
     assert max(trials, key=lambda trial: trial.mrr).mrr - trials[0].mrr < 0.01
+
+
+def test_a_weaker_pull_has_to_be_better_by_more_than_chance():
+    """The standard error by redrawing questions (the bootstrap), which knows no formula."""
+    choices = drawn(np.array([[0.8, 1.0], [1.0, 0.8]]), 300)
+    trials = _cross_validate(choices, fold := choices.triples % 5)
+    best = max(trials, key=lambda trial: trial.log_likelihood)
+    assert best.behind == 0
+    assert best.strength is not None
+    rows = []
+    for strength in (None, best.strength):
+        held = np.zeros(len(fold))
+        for out in range(5):
+            fitted, rest = choices.select(fold != out), choices.select(fold == out)
+            general = fit_general(fitted)
+            weights = np.tile(general, (2, 1)) if strength is None else fit_relations(fitted, general, strength)
+            held[fold == out] = log_softmax(rest.logits(weights[rest.relations]) + rest.log_counts, axis=1)[:, 0]
+        rows.append(held)
+    difference = rows[1] - rows[0]
+    drawn_again = np.random.default_rng(0).choice(difference, (4000, len(difference))).mean(1)
+    assert trials[0].behind == pytest.approx(difference.mean() / drawn_again.std(), rel=0.1)
 
 
 def test_candidates_stand_for_all_others():

@@ -7,7 +7,8 @@ maximised, with weights of zero or more:
 1. the scale of each expert, by the scores of that expert alone;
 2. one vector of weights for all relations;
 3. a vector for each relation and direction, with a penalty of strength/2 times its squared distance to that one; the
-   strength is the one with the best likelihood in cross-validation within the validation triples.
+   strength is the greatest whose likelihood, in cross-validation within the validation triples, is at most a standard
+   error below the best (Breiman et al., 1984): a hair's breadth is no reason to silence an expert.
 
 Novelty, where it is wanted, is one number more in each of these vectors, which may be negative.
 """
@@ -82,6 +83,7 @@ class Trial:
 
     strength: float | None  # None: all relations have the same weights
     log_likelihood: float  # mean over the questions
+    behind: float  # the best by so much, in standard errors of the difference
     mrr: float  # where competitors stand for others, as many are counted
 
 
@@ -99,9 +101,14 @@ def fit_mixture(model: FusedModel, triples: Int32, progress: bool = False) -> tu
     choices = collect(model, triples, progress).filled(range(len(names)), kg.num_entities, model.config.novelty)
     fold = rng.permutation(len(triples))[choices.triples] % min(FOLDS, len(triples))
     trials = _cross_validate(choices, fold) if len(triples) > 1 else []
-    best = max(trials, key=lambda trial: trial.log_likelihood, default=Trial(None, math.nan, math.nan))
-    facts = {"triples": len(triples), "strength": best.strength, "cross_validation": list(map(asdict, trials))}
-    return _fit(choices, names, model.mixture.scales, kg.num_relations, best.strength), facts
+    strength = choose_strength(trials)
+    facts = {"triples": len(triples), "strength": strength, "cross_validation": list(map(asdict, trials))}
+    return _fit(choices, names, model.mixture.scales, kg.num_relations, strength), facts
+
+
+def choose_strength(trials: Sequence[Trial]) -> float | None:
+    """The strongest pull, the first, that is as good as the best but for chance."""
+    return next((trial.strength for trial in trials if trial.behind <= 1), None)
 
 
 def _fit(
@@ -232,13 +239,18 @@ def _cross_validate(choices: Choices, fold: Int64) -> list[Trial]:
             logits = held.logits(weights[held.relations])
             likelihood[strength].append(_log_likelihood(logits, held.log_counts))
             ranks[strength].append(_ranks(logits, held.log_counts))
+    of_questions = torch.stack([torch.cat(likelihood[strength]) for strength in STRENGTHS])  # (S, T)
+    means = of_questions.mean(1)
+    behind = of_questions[means.argmax()] - of_questions
+    errors = behind.std(1) / math.sqrt(behind.shape[1])
     return [
         Trial(
             strength if math.isfinite(strength) else None,
-            round(float(torch.cat(likelihood[strength]).mean()), 6),
+            round(float(means[i]), 6),
+            round(float(behind[i].mean() / errors[i].clamp(min=1e-12)), 4),
             round(float((1 / torch.cat(ranks[strength])).mean()), 6),
         )
-        for strength in STRENGTHS
+        for i, strength in enumerate(STRENGTHS)
     ]
 
 
