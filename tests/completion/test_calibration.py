@@ -143,7 +143,7 @@ def test_too_little_to_learn_from_gives_none():
 def test_it_is_kept_as_json_and_drawn(tmp_path):
     scores, labels, _ = made_up(9, 600)
     calibration = fit(scores, labels)
-    both = Calibration(calibration, RelationCalibration(by_tail=3.0, questions=40))
+    both = Calibration(calibration, RelationCalibration(by_tail=(3.0,), questions=40))
     both.save(tmp_path / "calibration.json")
     assert Calibration.load(tmp_path / "calibration.json") == both
     assert json.loads((tmp_path / "calibration.json").read_text())["entities"]["questions"] == 600

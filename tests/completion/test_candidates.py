@@ -26,6 +26,7 @@ from satkgc.models import (
     FusedConfig,
     FusedModel,
     Mixture,
+    NewEntityText,
     PathConfig,
     PathModel,
     Questions,
@@ -303,3 +304,30 @@ def test_an_answer_is_ranked_as_if_it_were_not_known():
     for row, listed in enumerate(near.shortlists(questions, answers)):
         np.testing.assert_allclose(listed.raw(np.arange(E, dtype=np.int32))[2], shares[row], atol=1e-4)
         assert log_softmax(listed.score(listed.raw(listed.ids))).sum() < 0
+
+
+def test_experts_are_asked_for_what_they_have_learnt():
+    """As each scores alone, in both retrievers: for one entity, one a question, and one in words."""
+    model = build("words", "complex", "few", "paths")
+    pairs = [(3, 1), (8, 0), (3, 6), (50, 7)]
+    new = NewEntityText("somebody", "who is new")
+    questions = asked(*pairs)
+    everyone = np.stack([model.expert(name).score(questions).detach().numpy() for name in model.names], 2)  # (Q, E, n)
+    everyone[:, 1::2, model.names.index("few")] = np.nan
+    each = np.array([5, 0, 41, 12], np.int32)
+    words = np.full((4, 4), np.nan)
+    words[:, 0] = (
+        model.expert("words").encode_questions(questions)
+        @ model.expert("words").encode_entities(np.array([E], np.int32), [new])[0]
+    )
+    for retriever in (FusedRetriever(model), CandidateRetriever(model, 12, E)):
+        encoded = retriever.encode(questions)
+        np.testing.assert_allclose(retriever.expert_scores(encoded, each), everyone[np.arange(4), each], atol=1e-5)
+        np.testing.assert_allclose(retriever.expert_scores(encoded, 7), everyone[:, 7], atol=1e-5)
+        np.testing.assert_allclose(retriever.expert_scores(encoded, new), words, atol=1e-5)
+    asks = Questions(np.array([E], np.int32), np.array([1], np.int32), (new,))
+    for retriever in (FusedRetriever(model), CandidateRetriever(model, 12, E)):
+        found = retriever.expert_scores(retriever.encode(asks), 7)[0]
+        vector = model.expert("words").encode_entities(np.array([7], np.int32))[0]
+        assert found[0] == pytest.approx(float(model.expert("words").encode_questions(asks)[0] @ vector), abs=1e-5)
+        assert np.isnan(found[1:]).all()

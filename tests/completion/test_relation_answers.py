@@ -25,7 +25,9 @@ def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
         assert answer.score == pytest.approx((forth.score + back.score) / 2, abs=1e-5)
         assert answer.known == forth.known == back.known
         share = (frequency[completer.kg.relations.find(answer.id)] + 1) / (frequency + 1).sum()
-        logits[answer.id] = fit.by_tail * forth.score + fit.by_head * back.score + fit.by_frequency * math.log(share)
+        logits[answer.id] = (
+            fit.by_tail[0] * forth.score + fit.by_head[0] * back.score + fit.by_frequency * math.log(share)
+        )
     assert not any(a.known for a in answers)
     total = sum(math.exp(logit) for logit in logits.values())
     joined = 1 / (1 + math.exp(fit.steep * (fit.none - math.log(total))))
@@ -36,7 +38,7 @@ def test_relations_of_a_pair_are_asked_from_both_ends_and_weighed(completer):
 
 
 def test_a_least_score_comes_before_the_count_of_relations(completer, monkeypatch):
-    by_frequency = replace(completer._engine.calibration, relations=RelationCalibration(by_tail=0, by_head=0))
+    by_frequency = replace(completer._engine.calibration, relations=RelationCalibration(by_tail=(0,), by_head=(0,)))
     monkeypatch.setattr(completer._engine, "calibration", by_frequency)
     pairs = [(f"Q{h}", f"Q{t}") for h in range(6) for t in range(40, 44)]
     for pair in pairs:

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from satkgc.completion.relations import EntityPairs, RelationCalibration, fit_relations, log_shares
 
-TRUE = RelationCalibration(by_tail=12.0, by_head=25.0, by_frequency=1.2, none=9.0, steep=0.7)
+TRUE = RelationCalibration(by_tail=(12.0,), by_head=(25.0,), by_frequency=1.2, none=9.0, steep=0.7)
 
 
 def drawn(pairs: int, relations: int = 30, seed: int = 0) -> tuple[EntityPairs, np.ndarray]:
@@ -18,17 +18,22 @@ def drawn(pairs: int, relations: int = 30, seed: int = 0) -> tuple[EntityPairs, 
     rng = np.random.default_rng(seed)
     tails, heads = rng.normal(0.2, 0.1, (2, pairs, relations))
     shares = np.broadcast_to(log_shares(rng.integers(1, 1000, relations)), tails.shape)
-    logits = TRUE.logits(tails, heads, shares)
+    logits = TRUE.logits(tails[..., None], heads[..., None], shares)
     right = (logits + rng.gumbel(size=logits.shape)).argmax(1)  # a draw from the softmax
     joined = rng.random(pairs) < expit(TRUE.steep * (np.log(np.exp(logits).sum(1)) - TRUE.none))
     first = np.where(joined, right, 0)
     order = np.argsort(np.arange(relations) != first[:, None], axis=1, kind="stable")
     columns = [np.take_along_axis(part, order, 1) for part in (tails, heads, shares, logits)]
-    return EntityPairs(*columns[:3], joined, relations), columns[3]
+    return pairs_of(*columns[:3], joined, relations), columns[3]
+
+
+def pairs_of(tails, heads, shares, joined, relations) -> EntityPairs:
+    """Of a model that is one part."""
+    return EntityPairs(tails[..., None], heads[..., None], shares, joined, relations)
 
 
 def weights(fit: RelationCalibration) -> list[float]:
-    return [fit.by_tail, fit.by_head, fit.by_frequency, fit.none, fit.steep]
+    return [*fit.by_tail, *fit.by_head, fit.by_frequency, fit.none, fit.steep]
 
 
 def test_weights_are_found_again_from_all_relations() -> None:
@@ -47,19 +52,19 @@ def test_and_from_a_few_relations_drawn_evenly() -> None:
     order = rng.permuted(np.tile(np.arange(30), (8000, 1)), axis=1)
     rest = order[order != 0].reshape(8000, 29)
     columns = np.where(pairs.joined[:, None], np.column_stack([np.zeros(8000, int), rest[:, :7]]), order[:, :8])
-    some = [np.take_along_axis(part, columns, 1) for part in (pairs.tails, pairs.heads, pairs.shares)]
-    fit = fit_relations(EntityPairs(*some, pairs.joined, 30))
+    some = [np.take_along_axis(part, columns, 1) for part in (pairs.tails[..., 0], pairs.heads[..., 0], pairs.shares)]
+    fit = fit_relations(pairs_of(*some, pairs.joined, 30))
     assert weights(fit)[:4] == pytest.approx(weights(TRUE)[:4], rel=0.1)
     assert fit.steep == pytest.approx(TRUE.steep, rel=0.25)  # what was not drawn makes it look less steep
     # Without knowing that they are a part of all, the threshold would be too low.
-    assert fit_relations(EntityPairs(*some, pairs.joined, 8)).none < TRUE.none - 1
+    assert fit_relations(pairs_of(*some, pairs.joined, 8)).none < TRUE.none - 1
 
 
 def test_places_that_hold_no_relation_do_not_count() -> None:
     pairs, _ = drawn(3000, relations=10)
     hollow = [np.column_stack([part, np.full((3000, 3), fill)]) for part, fill in
-              ((pairs.tails, 0.9), (pairs.heads, 0.9), (pairs.shares, -np.inf))]  # fmt: skip
-    assert weights(fit_relations(EntityPairs(*hollow, pairs.joined, 13))) == pytest.approx(
+              ((pairs.tails[..., 0], 0.9), (pairs.heads[..., 0], 0.9), (pairs.shares, -np.inf))]  # fmt: skip
+    assert weights(fit_relations(pairs_of(*hollow, pairs.joined, 13))) == pytest.approx(
         weights(fit_relations(pairs)), rel=1e-3
     )
 
@@ -86,7 +91,7 @@ def test_of_the_relations_called_likely_as_many_are_right() -> None:
 def test_weights_stay_finite_where_every_pair_is_easy() -> None:
     joined = np.arange(30) < 15
     tails = np.where(joined[:, None], [0.9, 0.1, 0.1], [0.1, 0.1, 0.1])
-    fit = fit_relations(EntityPairs(tails, tails, np.zeros((30, 3)), joined, 3))
+    fit = fit_relations(pairs_of(tails, tails, np.zeros((30, 3)), joined, 3))
     assert all(0 < weight <= 200 for weight in weights(fit))
     assert fit.first == 1
 

@@ -11,6 +11,7 @@ import pytest
 from little_world import little_world
 from satkgc.completion import INDEXES, Completer, NewEntity, Question, Role
 from satkgc.completion.prepare import open_prepared, prepare
+from satkgc.completion.relations import log_shares
 from satkgc.errors import SatkgcError
 from satkgc.models import FusedConfig, FusedModel, Questions
 from toy_models import PlainScores, WordVectors
@@ -49,10 +50,13 @@ def completer(request):
     return request.getfixturevalue(request.param)
 
 
+def asked(entity, directed):
+    return Questions(np.array([entity], np.int32), np.array([directed], np.int32))
+
+
 def all_scores(completer, entity, directed):
     """Scores of all entities, asked of the model itself."""
-    model = completer._engine.model
-    return model.score(Questions(np.array([entity], np.int32), np.array([directed], np.int32)))[0].detach().numpy()
+    return completer._engine.model.score(asked(entity, directed))[0].detach().numpy()
 
 
 def known_of(kg, entity, directed):
@@ -100,10 +104,21 @@ def test_filters(completer, kg):
 def test_relations_are_asked_from_both_ends(completer):
     answers = completer.relations("Q3", "Q41")
     assert {a.id for a in answers} == {"born_in", "capital_of", "knows", "near"}
+    engine = completer._engine
+    fit, shares = engine.calibration.relations, log_shares(engine.names.frequency)
     for answer in answers:
         relation = completer.kg.relations.find(answer.id)
-        both = all_scores(completer, 3, relation)[41] + all_scores(completer, 41, relation + 4)[3]
-        assert answer.score == pytest.approx(both / 2, abs=1e-5)
+        if isinstance(engine.model, FusedModel):  # its experts are asked, each by its own weights
+            parts = [
+                (expert.score(asked(3, relation))[0, 41].item(), expert.score(asked(41, relation + 4))[0, 3].item())
+                for expert in engine.model.experts
+            ]
+            weights = zip(fit.by_tail, fit.by_head, strict=True)
+            ends = sum(a * tail + b * head for (a, b), (tail, head) in zip(weights, parts, strict=True))
+            assert answer.score == pytest.approx(ends + fit.by_frequency * shares[relation], abs=1e-4)
+        else:
+            both = all_scores(completer, 3, relation)[41] + all_scores(completer, 41, relation + 4)[3]
+            assert answer.score == pytest.approx(both / 2, abs=1e-5)
     assert [a.probability for a in answers] == sorted((a.probability for a in answers), reverse=True)
     assert 0 < sum(a.probability for a in answers) < 1
 

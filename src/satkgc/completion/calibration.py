@@ -135,7 +135,7 @@ class Calibration:
                         "curve": ReliabilityCurve(**entities["curve"]),
                     }
                 )
-            return cls(entities, RelationCalibration(**(relations or facts["relations"])))
+            return cls(entities, RelationCalibration.from_json(relations or facts["relations"]))
         except (ValueError, TypeError, KeyError) as error:
             raise SatkgcError("not a calibration", where=file, remedy="remove it and run `satkgc prepare`") from error
 

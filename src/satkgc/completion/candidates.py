@@ -96,6 +96,17 @@ class CandidateRetriever(FusedRetriever):
         lists = list(self.shortlists(questions.questions))
         return np.array([one.score(self._raw_text(one, candidate))[0] for one in lists], np.float32)
 
+    def expert_scores(self, questions: EncodedQuestions, candidate: EntityOrText | Int32) -> Float32:
+        """Likewise, a path expert's being those of the neighbourhood."""
+        lists, raw = self.shortlists(questions.questions), []
+        if isinstance(candidate, int | np.ndarray):
+            ids = np.broadcast_to(np.asarray(candidate, np.int32), len(questions))
+            raw = [one.raw(ids[row : row + 1])[:, 0] for row, one in enumerate(lists)]
+        else:
+            raw = [self._raw_text(one, candidate)[:, 0] for one in lists]
+        scores = np.array(raw, np.float32).reshape(len(questions), -1)
+        return np.where(np.isfinite(scores), scores, np.float32(np.nan))
+
     def rank(self, questions: Questions, answers: Int32, exclude: Sequence[Int32], k: int) -> RankedAnswers:
         """Among the candidates, which are found as if the answers were not known."""
         best, ids = empty_results(len(questions), k)
@@ -175,9 +186,10 @@ class CandidateRetriever(FusedRetriever):
             queries = expert.encode_questions(questions)
         else:
             queries, own = expert.encode_held_out(questions, held_out)
-        _, ids = self._indices[i].nearest(queries, self.listed)
-        rows = zip(queries, ids, strict=True)
-        opinions = [VectorOpinion(self._indices[i], query, listed, self._knows[i]) for query, listed in rows]
+        barred = np.where(expert.bars_own(questions), questions.entities, -1)
+        _, ids = self._indices[i].nearest(queries, self.listed, exclude=[own[own >= 0] for own in barred[:, None]])
+        rows = zip(queries, ids, barred.tolist(), strict=True)
+        opinions = [VectorOpinion(self._indices[i], query, ids, self._knows[i], bar) for query, ids, bar in rows]
         if held_out is not None and own is not None:
             for opinion, answer, vector in zip(opinions, held_out.tolist(), own, strict=True):
                 opinion.held_out = answer, vector

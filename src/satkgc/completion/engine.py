@@ -14,7 +14,7 @@ from satkgc.completion.calibration import COMPETITORS, Calibration
 from satkgc.completion.consistency import CONTRADICTIONS, Consistency
 from satkgc.completion.experts import expert_shares
 from satkgc.completion.names import EntityOrText, Names
-from satkgc.completion.relations import log_shares
+from satkgc.completion.relations import fill_silence, log_shares
 from satkgc.completion.retriever import EncodedQuestions, Retriever
 from satkgc.errors import SatkgcError
 from satkgc.kg import RelationLogic, relation_logic
@@ -199,16 +199,23 @@ class Engine:
     def score_relations(
         self, head: EntityOrText, tail: EntityOrText, encoded: EncodedQuestions
     ) -> tuple[Float64, Float64, Float64 | None]:
-        """Scores, logits and probabilities of all relations (R,), from the encoded `relation_queries` of the two."""
+        """Scores, logits and probabilities of all relations (R,), from the encoded `relation_queries` of the two.
+
+        Of a mixture, whose scores of different questions do not compare, the logits are the scores.
+        """
         count, fitted = self.kg.num_relations, self.calibration.relations
-        tails = self.retriever.score_one(encoded.select(slice(count)), tail)
-        heads = self.retriever.score_one(encoded.select(slice(count, None)), head)
+        sides = (encoded.select(slice(count)), tail), (encoded.select(slice(count, None)), head)
+        if len(fitted.by_tail) > 1:
+            tails, heads = (fill_silence(self.retriever.expert_scores(*side)) for side in sides)  # (R, P)
+        else:
+            tails, heads = (self.retriever.score_one(*side)[:, None] for side in sides)
         logits = fitted.logits(tails, heads, log_shares(self.names.frequency))
         known = self.model.knows_questions(encoded.questions)
         logits[~(known[:count] & known[count:])] = -np.inf  # any score of theirs is as it was drawn
         with np.errstate(invalid="ignore"):  # where none is known
             probabilities = fitted.probability(logits) if fitted.questions else None
-        return (tails + heads) / 2, logits, probabilities
+        scores = logits if len(fitted.by_tail) > 1 else (tails + heads)[:, 0] / 2
+        return scores, logits, probabilities
 
     def _plan(self, question: Question) -> _EntityQuestion | _RelationQuestion:
         if question.relation is None:

@@ -236,7 +236,7 @@ def open_prepared(run: Path, model: Model) -> Engine:
     wrong = [name for name, value in _origin(run, model, format).items() if facts.get(name) != value] if known else []
     if not known or wrong or (index is not None and len(index) != kg.num_entities):
         raise SatkgcError(
-            f"the index does not belong to this run's {'model' if 'model' in wrong else 'graph'}",
+            f"the index does not belong to this run's {'model' if {'model', 'dim'} & set(wrong) else 'graph'}",
             where=folder,
             remedy=f"make it anew with `satkgc prepare {run}`",
         )

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from satkgc.arrays import Float32, Int32, Int64
+from satkgc.arrays import Bool, Float32, Int32, Int64
 from satkgc.completion.index import ExactIndex, Index, TopK
 from satkgc.completion.names import EntityOrText
 from satkgc.errors import SatkgcError
-from satkgc.models import FusedModel, Model, NewEntityText, Questions, VectorModel
+from satkgc.models import LEAST_COSINE, FusedModel, Model, NewEntityText, Questions, VectorModel
 
 SCORES = 1 << 25  # scores of a model without vectors that are held at once: 128 MiB
 LAST_NEW = -1  # as a candidate of a mixture: the last of the questions' own texts
@@ -87,6 +87,13 @@ class Retriever(ABC):
     def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
         """Scores of the same candidate for all questions.  # (Q,)"""
 
+    def expert_scores(self, questions: EncodedQuestions, candidate: EntityOrText | Int32) -> Float32:
+        """Scores of one candidate, or of one for each question, by each part of the model as it has learnt to score;
+        NaN where it has nothing to say.  # (Q, P)"""
+        if isinstance(candidate, np.ndarray):
+            return self.score(questions, candidate)[:, None]
+        return self.score_one(questions, candidate)[:, None]
+
     @abstractmethod
     def rank(self, questions: Questions, answers: Int32, exclude: Sequence[Int32], k: int) -> RankedAnswers:
         """Of each question an answer among all of the graph's entities but those to exclude, itself one of them.
@@ -123,7 +130,7 @@ class IndexRetriever(Retriever):
     ) -> tuple[Float32, Int32]:
         """By the index."""
         assert questions.vectors is not None
-        return self.nearest(questions.vectors, k, allow, exclude)
+        return self.nearest(questions.vectors, k, allow, self._without_own(questions.questions, exclude))
 
     def nearest(
         self, vectors: Float32, k: int, allow: Int32 | None = None, exclude: Sequence[Int32] | None = None
@@ -143,12 +150,16 @@ class IndexRetriever(Retriever):
     def score(self, questions: EncodedQuestions, candidates: Int32) -> Float32:
         """Inner products with the index's vectors."""
         assert questions.vectors is not None
-        return np.einsum("qd,qd->q", questions.vectors, self.index.fetch(candidates))
+        scores = np.einsum("qd,qd->q", questions.vectors, self.index.fetch(candidates))
+        return np.where(self._bars(questions.questions, candidates), np.float32(LEAST_COSINE), scores)
 
     def score_one(self, questions: EncodedQuestions, candidate: EntityOrText) -> Float32:
         """Inner products with one vector."""
         assert questions.vectors is not None
-        return questions.vectors @ self.entity_vector(candidate)
+        scores = questions.vectors @ self.entity_vector(candidate)
+        if isinstance(candidate, int):
+            scores[self._bars(questions.questions, candidate)] = LEAST_COSINE
+        return scores
 
     def entity_vector(self, entity: EntityOrText) -> Float32:
         """From the index, or encoded.  # (dim,)"""
@@ -162,8 +173,10 @@ class IndexRetriever(Retriever):
         with self._encoding:
             queries, held_out = self.model.encode_held_out(questions, answers)
         own = np.einsum("qd,qd->q", queries, self.index.fetch(answers) if held_out is None else held_out)
+        own[self._bars(questions, answers)] = LEAST_COSINE
         size = self.model.kg.num_entities
-        ranking, step = _Ranking(own, exclude, k), max(1024, SCORES // max(1, len(own)))
+        step = max(1024, SCORES // max(1, len(own)))
+        ranking = _Ranking(own, self._without_own(questions, exclude) or (), k)
         for start in range(0, size, step):
             ids = np.arange(start, min(start + step, size), dtype=np.int32)
             ranking.offer(queries @ self.index.fetch(ids).T, ids)
@@ -172,6 +185,19 @@ class IndexRetriever(Retriever):
     def calibration_scale(self, scores: Float32) -> float:
         """They are cosines."""
         return 1.0
+
+    def _bars(self, questions: Questions, candidates: Int32 | int) -> Bool:
+        """Whose candidate is the question's own entity, and no answer.  # (Q,)"""
+        return self.model.bars_own(questions) & (questions.entities == candidates)
+
+    def _without_own(self, questions: Questions, exclude: Sequence[Int32] | None) -> Sequence[Int32] | None:
+        """What to exclude, and with it the own entities that are no answers."""
+        barred = self.model.bars_own(questions)
+        if not barred.any():
+            return exclude
+        rows = [np.empty(0, np.int32)] * len(questions) if exclude is None else exclude
+        own = questions.entities[:, None]
+        return [np.union1d(out, one) if bar else out for out, one, bar in zip(rows, own, barred, strict=True)]
 
 
 class ScoreRetriever(Retriever):
@@ -282,6 +308,18 @@ class FusedRetriever(ScoreRetriever):
         numbered[candidates == LAST_NEW] = size + own - 1
         new = (*questions.new, *self._added) if (candidates >= size).any() else questions.new
         return Questions(questions.entities, questions.relations, new), numbered.astype(np.int32)
+
+    def expert_scores(self, questions: EncodedQuestions, candidate: EntityOrText | Int32) -> Float32:
+        """Of each expert, not normalised over the entities."""
+        plain, size = questions.questions, self.model.kg.num_entities
+        if isinstance(candidate, int | np.ndarray):
+            plain, ids = self._as_new(plain, np.broadcast_to(np.asarray(candidate, np.int32), len(plain)))
+            assert ids is not None
+        else:
+            ids = np.full(len(plain), size + len(plain.new), np.int32)
+            plain = Questions(plain.entities, plain.relations, (*plain.new, candidate))
+        with self._encoding:
+            return self.model.expert_scores(plain, ids).cpu().numpy()
 
     def opinions(self, questions: Questions, candidates: Int32) -> tuple[Float32, Float32, Int32]:
         """Of each expert: what it adds to the candidates' scores, NaN where it says nothing (n, Q, K), and its

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from satkgc.arrays import Bool, Float32, Float64, Int32
 from satkgc.completion.retriever import IndexRetriever
-from satkgc.models import Mixture, parts_of_sum
+from satkgc.models import LEAST_COSINE, Mixture, parts_of_sum
 
 NONE = np.empty(0, np.int32)
 
@@ -86,8 +86,9 @@ class NearOpinion(Opinion):
 class VectorOpinion(Opinion):
     """Of an expert with vectors, through its index."""
 
-    def __init__(self, retriever: IndexRetriever, query: Float32, listed: Int32, knows: Bool) -> None:
+    def __init__(self, retriever: IndexRetriever, query: Float32, listed: Int32, knows: Bool, barred: int) -> None:
         self.retriever, self.query, self.knows = retriever, query, knows
+        self.barred = barred  # the question's entity, where it is no answer; else -1
         self.listed = self._known(listed)
         self.held_out: tuple[int, Float32] | None = None  # an answer, and its vector as if the triple were not known
 
@@ -96,6 +97,7 @@ class VectorOpinion(Opinion):
         scores = (self.retriever.index.fetch(ids) @ self.query).astype(np.float64)
         if self.held_out is not None:
             scores[ids == self.held_out[0]] = self.held_out[1] @ self.query
+        scores[ids == self.barred] = LEAST_COSINE
         size = len(self.knows)
         return np.where((ids >= size) | self.knows[np.minimum(ids, size - 1)], scores, -np.inf)
 

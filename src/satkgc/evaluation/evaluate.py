@@ -20,7 +20,7 @@ from satkgc.errors import SatkgcError
 from satkgc.evaluation.config import EvaluationConfig
 from satkgc.evaluation.metrics import DIRECTIONS
 from satkgc.evaluation.questions import MANY_ENTITIES, RankingTask, candidate_entities, draw_pool, split_triples
-from satkgc.evaluation.ranking import Ranks, rank_queries, rank_scores, ranking_device, to_grid
+from satkgc.evaluation.ranking import ONE, Barred, Ranks, rank_queries, rank_scores, ranking_device, to_grid
 from satkgc.evaluation.report import Report
 from satkgc.evaluation.rerank import neighbourhood_bonus
 from satkgc.kg import KnowledgeGraph
@@ -113,7 +113,10 @@ def score_blocks(
                 queries = _encode_questions(model, task)
                 for start in range(0, len(task), block):
                     rows = np.arange(start, min(start + block, len(task)))
-                    yield task, rows, to_grid(queries[rows], device) @ grid.T
+                    scores = to_grid(queries[rows], device) @ grid.T
+                    own = np.flatnonzero(model.bars_own(questions := _questions(task).select(rows)))
+                    scores[torch.from_numpy(own), torch.from_numpy(questions.entities[own].astype(np.int64))] = -ONE
+                    yield task, rows, scores
         else:
             for task in tasks:
                 for rows, scores in _score_blocks(model, kg, task, block):
@@ -150,6 +153,7 @@ def _rank_by_vectors(
                 task.answers,
                 task.known,
                 bonus=bonus,
+                barred=_barred(model, task, triples, candidates),
                 device=model.device,
                 memory_mib=_tile_mib(config),
                 progress=progress,
@@ -159,6 +163,14 @@ def _rank_by_vectors(
             )
             ranking += time.perf_counter() - start
     return ranks, {"encoding": time.perf_counter() - begin - ranking, "ranking": ranking}
+
+
+def _barred(model: VectorModel, task: RankingTask, triples: Int32, candidates: Int32) -> Barred | None:
+    """Entities that are no answers to questions about themselves, where the model has such questions."""
+    own = model.bars_own(_questions(task))
+    places = np.minimum(np.searchsorted(candidates, task.entities), len(candidates) - 1)
+    places = np.where(own & (candidates[places] == task.entities), places, -1).astype(np.int32)
+    return Barred(places, own & (triples[:, 0] == triples[:, 2])) if own.any() else None
 
 
 def _encode_candidates(
@@ -199,6 +211,12 @@ def _encode_outside(
         direction: vectors[np.searchsorted(entities, triples[task.answers < 0, 2 if direction == "tail" else 0])]
         for direction, task in tasks.items()
     }
+
+
+def _questions(task: RankingTask) -> Questions:
+    from satkgc.models import Questions
+
+    return Questions(task.entities, task.relations)
 
 
 def _encode_questions(

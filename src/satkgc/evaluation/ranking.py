@@ -73,6 +73,14 @@ class Bonus:
         return Bonus(self.members.among(candidates), self.weight)
 
 
+@dataclass(frozen=True, eq=False)
+class Barred:
+    """An entity of each query that is no answer: its cosine is -1 whatever its vector."""
+
+    places: Int32  # (Q,) among the candidates; -1: there is none
+    are_answers: Bool  # (Q,) where it is the answer that is ranked
+
+
 def rank_queries(
     queries: Float32,
     entities: VectorArray,
@@ -80,6 +88,7 @@ def rank_queries(
     known: Slices,
     *,
     bonus: Bonus | None = None,
+    barred: Barred | None = None,
     device: torch.device | str = "cpu",
     memory_mib: int = 64,
     progress: bool = False,
@@ -117,6 +126,8 @@ def rank_queries(
         target[torch.from_numpy(rows_outside).to(device)] = scores_outside
     if bonus is not None:
         target += added * torch.from_numpy(bonus.members.contain(answers)).to(target)
+    if barred is not None:
+        target[torch.from_numpy(barred.are_answers).to(device)] = -ONE
     counts = torch.zeros(2, len(queries), dtype=torch.int64, device=device)
 
     width = _columns(queries.shape[1], memory_mib)
@@ -131,6 +142,8 @@ def rank_queries(
                 scores = to_grid(queries[rows], device) @ block.T  # (q, e)
                 if bonus is not None:
                     scores[_index(bonus.members.tile(rows, columns), device)] += added
+                if barred is not None:
+                    scores[_index(_within(barred.places[rows], columns), device)] = -ONE
                 masks = find_rivals(scores, answers, known, rows, columns, target[rows])
                 for count, rivals in zip(counts, masks, strict=True):
                     count[rows] += rivals.sum(1, dtype=torch.int32)
@@ -175,8 +188,7 @@ def find_rivals(
         places = torch.from_numpy(answers[rows].astype(np.int64)).to(scores.device)
         target = scores.gather(1, places[:, None])[:, 0]
     columns = columns or slice(0, scores.shape[1])
-    own = np.flatnonzero((answers[rows] >= columns.start) & (answers[rows] < columns.stop))
-    pairs = known.tile(rows, columns), (own, answers[rows][own].astype(np.int64) - columns.start)
+    pairs = known.tile(rows, columns), _within(answers[rows], columns)
     excluded = _index((np.concatenate(part) for part in zip(*pairs, strict=True)), scores.device)
     greater, equal = scores > target[:, None], scores == target[:, None]
     for rivals in (greater, equal):
@@ -250,6 +262,12 @@ def _ranks(counts: Int64, answers: Int32, known: Slices, num_candidates: int) ->
     others = known.stops - known.starts - known.contain(answers)
     greater, equal = counts
     return Ranks(greater, equal, (num_candidates - others + (answers < 0)).astype(np.int64))
+
+
+def _within(places: Int32, columns: slice) -> tuple[Int64, Int64]:
+    """Local rows and columns of those of the places, one a row, that a tile has."""
+    rows = np.flatnonzero((places >= columns.start) & (places < columns.stop))
+    return rows, places[rows].astype(np.int64) - columns.start
 
 
 def _columns(dim: int, memory_mib: int) -> int:

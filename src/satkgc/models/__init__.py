@@ -11,7 +11,6 @@ from satkgc.models.model import (
     NewEntityText,
     Questions,
     StepContext,
-    VectorModel,
     step_seed,
 )
 from satkgc.models.paths import PathConfig, PathModel, strongest_paths
@@ -36,10 +35,12 @@ from satkgc.models.text import (
     pool_padded,
     quiet,
 )
+from satkgc.models.vector_model import LEAST_COSINE, VectorModel
 
 __all__ = [
     "FUSION",
     "INTERACTIONS",
+    "LEAST_COSINE",
     "MODELS",
     "NEGATIVES_OVER",
     "ContrastiveLoss",

@@ -29,7 +29,8 @@ from satkgc.arrays import Bool, Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph
 from satkgc.models.mixture import Mixture, parts_of_sum
-from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions, VectorModel
+from satkgc.models.model import Metrics, Model, ModelConfig, NewEntityText, Questions
+from satkgc.models.vector_model import VectorModel
 from satkgc.settings import Settings
 
 QUESTIONS = 64  # scored at a time, at most
@@ -192,6 +193,22 @@ class FusedModel(Model):
         )
         return shares
 
+    @torch.inference_mode()
+    def expert_scores(self, questions: Questions, candidates: Int32) -> Tensor:
+        """The experts' own scores of one candidate for each question, NaN where they have nothing to say.  # (Q, n)"""
+        result = torch.full((len(questions), len(self.names)), torch.nan)
+        for rows in self._blocks(questions):
+            some, own = questions.select(rows), candidates[rows]
+            new = np.unique(own[own >= self.kg.num_entities]).astype(np.int32)
+            place = np.where(own < self.kg.num_entities, own, self.kg.num_entities + np.searchsorted(new, own))
+            for i, expert in enumerate(self._models()):
+                knows = np.concatenate([self._knows[i], self._reads(expert, questions, new)])[place]
+                asked = np.flatnonzero(knows & expert.knows_questions(some))
+                if len(asked):
+                    scores = self._expert_scores_of(i, expert, some.select(asked), own[asked])
+                    result[torch.from_numpy(asked) + rows.start, i] = scores.float().cpu()
+        return result
+
     def weights(self, relations: Int32) -> Tensor:
         """Of directed relations.  # (Q,) → (n, Q)"""
         return torch.from_numpy(self.mixture.weights[relations].T.astype(np.float32)).to(self.device)
@@ -249,6 +266,10 @@ class FusedModel(Model):
             mixture = Mixture.from_json(json.loads((folder / FUSION).read_text(encoding="utf-8")), kg)
             vectors = load_file(folder / VECTORS)
             opened = {name: (experts or {})[name] for name in mixture.experts}
+            for name, own in vectors.items():
+                if own.shape != (kg.num_entities, opened[name].dim):
+                    what = f"the vectors of {name} have the shape {tuple(own.shape)}, as earlier versions made them"
+                    raise SatkgcError(what, where=folder / VECTORS, remedy="fuse the experts again with `satkgc fuse`")
             model = cls(kg, config, opened, vectors, mixture)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             reason = str(error).splitlines()[0]
@@ -284,7 +305,20 @@ class FusedModel(Model):
         if len(new):
             late = torch.from_numpy(expert.encode_entities(new, questions.new)).to(vectors.device)
             vectors = torch.cat([vectors, late])
-        return torch.from_numpy(expert.encode_questions(questions)).to(vectors.device) @ vectors.T
+        scores = torch.from_numpy(expert.encode_questions(questions)).to(vectors.device) @ vectors.T
+        return expert.bar_own(scores, questions)
+
+    def _expert_scores_of(self, i: int, expert: Model, questions: Questions, candidates: Int32) -> Tensor:
+        """Raw scores of one candidate for each question.  # (Q,)"""
+        if not isinstance(expert, VectorModel):
+            return expert.score(questions, candidates[:, None])[:, 0]
+        vectors, size = self._vectors(i), self.kg.num_entities
+        own = vectors[torch.from_numpy(np.minimum(candidates, size - 1).astype(np.int64)).to(vectors.device)]
+        if (new := candidates >= size).any():
+            late = expert.encode_entities(candidates[new], questions.new)
+            own[torch.from_numpy(np.flatnonzero(new)).to(own.device)] = torch.from_numpy(late).to(own.device)
+        queries = torch.from_numpy(expert.encode_questions(questions)).to(own.device)
+        return expert.bar_own((queries * own).sum(1, keepdim=True), questions, candidates[:, None])[:, 0]
 
     def _reads(self, expert: Model, questions: Questions, new: Int32) -> Bool:
         """Of which new entities, as answers, an expert has something to say.  # (m,)"""
@@ -300,7 +334,7 @@ class FusedModel(Model):
         if own is not None:
             rows = torch.arange(len(answers)), torch.from_numpy(answers.astype(np.int64))
             scores[rows] = torch.from_numpy((queries * own).sum(1)).to(scores.device)
-        return scores
+        return expert.bar_own(scores, questions)
 
     def _score(self, questions: Questions, candidates: Int32 | None) -> Tensor:
         size = self.kg.num_entities

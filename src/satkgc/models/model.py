@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor, nn
 
-from satkgc.arrays import Bool, Float32, Int32, Int64
+from satkgc.arrays import Bool, Int32, Int64
 from satkgc.errors import SatkgcError
 from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.models.rejections import Rejections
@@ -310,56 +309,6 @@ class Model(nn.Module, ABC):
             reason = str(error).splitlines()[0]
             raise SatkgcError(f"cannot open the model: {reason}", where=folder, remedy="copy the run again") from error
         return model.to(device).eval()
-
-
-class VectorModel(Model):
-    """A model whose scores are inner products of question and entity vectors of length one: it gets the index."""
-
-    @property
-    @abstractmethod
-    def dim(self) -> int:
-        """The width of the vectors."""
-
-    @abstractmethod
-    def encode_questions(self, questions: Questions, *, progress: bool = False) -> Float32:
-        """Vectors of questions, of length one.  # (Q, dim)"""
-
-    @abstractmethod
-    def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
-        """Vectors of entities, of length one; entity E + i is the i-th of `new`.  # (n, dim)"""
-
-    def changed_entities(self, before: Self) -> Int32:
-        """Entities whose vectors are not those of the model that this one has grown from, ascending."""
-        return np.arange(self.kg.num_entities, dtype=np.int32)
-
-    def encode_held_out(self, questions: Questions, answers: Int32) -> tuple[Float32, Float32 | None]:
-        """Vectors of questions and of their answers, as if the graph did not have these triples; None: the answers' are
-        those of `encode_entities`.  # (Q, dim), (Q, dim)"""
-        return self.encode_questions(questions), None
-
-    def score_held_out(self, questions: Questions, answers: Int32) -> Tensor:
-        """Inner products of `encode_held_out`; other entities are read as always."""
-        everyone = np.arange(self.kg.num_entities, dtype=np.int32)
-        queries, own = self.encode_held_out(questions, answers)
-        scores = torch.from_numpy(queries @ self.encode_entities(everyone).T)
-        if own is not None:
-            scores[np.arange(len(answers)), answers.astype(np.int64)] = torch.from_numpy((queries * own).sum(1))
-        return scores
-
-    def frozen(self) -> Self:
-        """A copy with the weights as they are now: what a sampler that reads the model's vectors asks."""
-        return copy.deepcopy(self, {id(self.kg): self.kg}).eval()
-
-    def score(self, questions: Questions, candidates: Int32 | None = None) -> Tensor:
-        """Inner products."""
-        queries = torch.from_numpy(self.encode_questions(questions))  # (Q, dim)
-        if candidates is None:
-            everyone = np.arange(self.kg.num_entities, dtype=np.int32)
-            return queries @ torch.from_numpy(self.encode_entities(everyone)).T
-        entities, place = np.unique(candidates, return_inverse=True)
-        vectors = torch.from_numpy(self.encode_entities(entities.astype(np.int32), questions.new))
-        rows = torch.from_numpy(place.reshape(candidates.shape))
-        return torch.einsum("qd,qkd->qk", queries, vectors[rows])
 
 
 def matched_rows(ours: Vocabulary, theirs: Vocabulary, learnt: Bool) -> tuple[Int64, Int64]:

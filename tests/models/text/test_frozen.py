@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import sys
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphs import graph_of
 from model_kinds import KG, SMALL, draw, make
+from satkgc.completion.candidates import CandidateRetriever
+from satkgc.completion.index import ExactIndex
+from satkgc.completion.retriever import make_retriever
 from satkgc.errors import SatkgcError
-from satkgc.models import FrozenConfig, FrozenModel, NewEntityText, Questions, StepContext, Towers
-from satkgc.models.text.buckets import BUCKETS, deal
+from satkgc.evaluation import EvaluationConfig, evaluate
+from satkgc.evaluation.evaluate import score_blocks
+from satkgc.evaluation.questions import RankingTask
+from satkgc.evaluation.ranking import ONE
+from satkgc.models import (
+    LEAST_COSINE,
+    FrozenConfig,
+    FrozenModel,
+    FusedConfig,
+    FusedModel,
+    NewEntityText,
+    Questions,
+    StepContext,
+    Towers,
+)
 from satkgc.models.text.frozen import VECTORS
 from satkgc.settings import build
 
@@ -39,13 +56,12 @@ def test_the_loss_is_over_the_drawn_entities_without_known_answers_and_the_quest
     batch = draw(model)
     collated = model.collate(batch)
     assert 12 <= len(collated.candidates) < KG.num_entities
-    cosines = 2 * model.score(Questions(batch.heads, batch.relations)).double()  # the buckets aside
+    cosines = model.score(Questions(batch.heads, batch.relations)).double()
     losses = []
     for row, (head, relation, tail) in enumerate(zip(batch.heads, batch.relations, batch.tails, strict=True)):
         out = {int(head), *KG.known_train.answers(head, relation).tolist()} - {int(tail)}
-        own = cosines[row] + torch.from_numpy(model.buckets == model.buckets[head])
         competing = [entity for entity in collated.candidates.tolist() if entity not in out]
-        logits = own * model.log_scale.exp().double()
+        logits = cosines[row] * model.log_scale.exp().double()
         losses.append(logits[competing].logsumexp(0) - logits[int(tail)])
     assert model.loss(collated)[0].item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-4)
 
@@ -60,59 +76,84 @@ def test_an_entity_does_not_answer_its_own_question_unless_training_says_so(tiny
         assert (best == everyone).all() if itself else not (best == everyone).any()
 
 
-def test_no_bucket_has_two_that_a_fact_joins():
-    random = np.random.default_rng(0)
-    pairs = np.stack([np.arange(2000), np.arange(2000) + 2 * BUCKETS], 1)  # in step: dealt in turn, all would share one
-    hub = np.stack([np.full(1000, 2400), random.choice(2300, 1000, replace=False)], 1)
-    ends = np.concatenate([pairs, hub, random.integers(0, 2400, (20_000, 2)), [[7, 7]]])
-    ends = ends[np.arange(len(ends)) % 3 > 0]
-    graph = graph_of(np.stack([ends[:, 0], np.zeros(len(ends), np.int64), ends[:, 1]], 1), 2500)
-    buckets = deal(graph.adjacency)
-    heads, _, tails = graph.train[graph.train[:, 0] != graph.train[:, 2]].T
-    assert (buckets[heads] != buckets[tails]).all()
-    counts = np.bincount(buckets, minlength=BUCKETS)
-    assert len(counts) == BUCKETS
-    assert counts.max() < 2 * counts.mean()
-    unknown = np.arange(0, 2000, 3)  # pairs in step that the graph does not have
-    assert (buckets[unknown] == buckets[unknown + 2 * BUCKETS]).mean() < 3 / BUCKETS
+def test_whoever_asks_its_own_entity_comes_last(tiny_backbone, monkeypatch):
+    """Against scores of one matrix product, in which the own entities of relation 1 are lowered by hand."""
+    kg = dataclasses.replace(with_loop(KG), test=np.concatenate([KG.test, [[3, 1, 3], [2, 0, 2]]]).astype(np.int32))
+    torch.manual_seed(0)
+    model = FrozenModel(kg, FrozenConfig(**SMALL["frozen"](tiny_backbone))).eval()
+    torch.nn.init.normal_(model.change.weight, std=0.02)
+    size, everyone = kg.num_entities, np.arange(kg.num_entities, dtype=np.int32)
+    entities = np.tile(everyone, 3)
+    relations = np.repeat([0, 1, kg.num_relations + 1], size).astype(np.int32)
+    questions, rows = Questions(entities, relations), np.arange(len(entities))
+    barred = relations % kg.num_relations == 1
+    scores = model.encode_questions(questions) @ model.encode_entities(everyone).T
+    scores[rows[barred], entities[barred]] = LEAST_COSINE
+
+    candidates = np.random.default_rng(0).permuted(np.tile(everyone, (len(rows), 1)), axis=1)[:, : size - 2]
+    assert_near = functools.partial(np.testing.assert_allclose, atol=1e-5)
+    assert_near(model.score(questions), scores)
+    assert_near(model.score(questions, candidates), np.take_along_axis(scores, candidates, 1))
+    assert_near(model.score_held_out(questions, np.zeros(len(rows), np.int32)), scores)
+
+    fused = FusedModel(kg, FusedConfig(), {"text": model})
+    assert_near(fused.score(questions), torch.from_numpy(scores).log_softmax(1))
+    assert_near(fused.score_held_out(questions, entities), torch.from_numpy(scores).log_softmax(1))
+
+    retriever = make_retriever(model, ExactIndex(model.encode_entities(everyone)))
+    encoded = retriever.encode(questions)
+    found, ids = retriever.search(encoded, size)
+    assert_near(np.sort(np.where(ids < 0, LEAST_COSINE, found), 1), np.sort(scores, 1))
+    assert (ids[barred] != entities[barred, None]).all()
+    assert (ids[~barred] == entities[~barred, None]).any(1).all()
+    assert_near(retriever.score(encoded, entities), scores[rows, entities])
+    assert_near(retriever.score_one(encoded, 4), scores[:, 4])
+    for answers in (entities, np.full(len(rows), 5, np.int32)):
+        ranked = retriever.rank(questions, answers, list(answers[:, None]), 3)
+        own = scores[rows, answers][:, None]
+        assert_near(ranked.scores, own[:, 0])
+        assert (ranked.ranks == 1 + (scores > own + 1e-6).sum(1)).mean() > 0.98  # but for ties in the last digit
+
+    for row, one in enumerate(CandidateRetriever(fused, listed=7).shortlists(questions)):
+        assert_near(one.raw(everyone)[0], scores[row])
+        assert (entities[row] in one.ids) <= (not barred[row])
+
+    config = EvaluationConfig()
+    by_vectors = evaluate(model, kg, "test", config)
+    by_scores = evaluate(ScoreAlone(model), kg, "test", config)
+    for direction, ranks in by_vectors.ranks.items():
+        assert (ranks.greater == by_scores.ranks[direction].greater).mean() > 0.98
+        assert ranks.greater[-2] + ranks.equal[-2] == ranks.candidates[-2] - 1, "3 is no answer to (3, 1, ?)"
+        assert ranks.greater[-1] < ranks.candidates[-1] - 1
+    task = RankingTask.of(kg, kg.test, "tail", everyone)
+    for _, some, cosines in score_blocks(model, kg, [task]):
+        asked = Questions(task.entities, task.relations).select(some)
+        assert_near(cosines / ONE, model.score(asked))
+    monkeypatch.setattr(sys.modules[evaluate.__module__], "MANY_ENTITIES", 5)
+    pool = evaluate(model, kg, "test", config.replace(sampled=6))
+    for ranks in pool.ranks.values():
+        assert ranks.greater[-2] == ranks.candidates[-2] - 1
 
 
-def test_where_neighbours_have_all_buckets_one_is_shared():
-    everyone = np.argwhere(np.triu(np.ones((150, 150)), 1)).astype(np.int32)
-    buckets = deal(graph_of(np.insert(everyone, 1, 0, axis=1), 150).adjacency)
-    assert len(np.unique(buckets)) == BUCKETS
+class ScoreAlone:
+    """A model that evaluation has to ask for its scores."""
 
+    def __init__(self, model):
+        self.model = model
 
-def test_buckets_stay_when_the_graph_grows_and_in_the_folder(model, tmp_path):
-    random = np.random.default_rng(0)
-    train = random.integers(0, [300, 1, 300], (3000, 3))
-    more = np.concatenate([train, random.integers([0, 0, 300], [400, 1, 400], (3000, 3))])
-    before = FrozenModel(graph_of(train, 300), model.config, model.towers).eval()
-    kg = graph_of(more, 400)
-    grown = before.grow(kg)
-    assert (grown.buckets[:300] == before.buckets).all()
-    heads, _, tails = kg.train[kg.train[:, 0] != kg.train[:, 2]].T
-    assert (grown.buckets[heads] != grown.buckets[tails]).all()
-    assert (grown.buckets != deal(kg.adjacency)).any()
-    grown.save(tmp_path)
-    assert (FrozenModel.load(tmp_path, kg, model.config).buckets == grown.buckets).all()
-
-
-def test_runs_of_earlier_versions_dealt_in_turn(model, tmp_path):
-    model.save(tmp_path)
-    save_file({"vectors": model.vectors}, tmp_path / VECTORS)
-    assert (FrozenModel.load(tmp_path, KG, model.config).buckets == np.arange(KG.num_entities) % BUCKETS).all()
+    def score(self, questions):
+        return self.model.score(questions)
 
 
 def test_a_new_entity_is_read_as_one_of_the_graph_is(model):
     name, description = KG.entities.name(4), KG.entities.description(4)
     new = [NewEntityText("something else"), NewEntityText(name, description)]
-    width, late = model.towers.dim, np.array([KG.num_entities + 1, 4], np.int32)
+    late = np.array([KG.num_entities + 1, 4], np.int32)
     for vectors in (
         model.encode_entities(late, new),
         model.encode_questions(Questions(late, np.array([1, 1], np.int32), new)),
     ):
-        assert np.allclose(vectors[0, :width], vectors[1, :width], atol=1e-5)
+        assert np.allclose(vectors[0], vectors[1], atol=1e-5)
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     scores = (
         model.encode_questions(Questions(late[:1], np.array([1], np.int32), new)) @ model.encode_entities(late, new).T
@@ -136,8 +177,8 @@ def test_a_new_entity_makes_no_copy_of_all_vectors(model):
     large = FrozenModel(kg, model.config, model.towers, vectors=torch.zeros(3000, model.towers.dim)).eval()
     with Rows() as rows:
         vectors = large.encode_entities(np.array([7, 3000], np.int32), [NewEntityText("a thing")])
-    assert vectors[1, : model.towers.dim].any()
-    assert not vectors[0, : model.towers.dim].any()
+    assert vectors[1].any()
+    assert not vectors[0].any()
     assert 0 < rows.most < 3000
 
 

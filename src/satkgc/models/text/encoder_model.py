@@ -10,8 +10,9 @@ import numpy as np
 
 from satkgc.arrays import Int32
 from satkgc.kg import KnowledgeGraph
-from satkgc.models.model import Model, NewEntityText, Questions, VectorModel
+from satkgc.models.model import Model, NewEntityText, Questions
 from satkgc.models.text.towers import Towers
+from satkgc.models.vector_model import VectorModel
 from satkgc.settings import Settings
 from satkgc.text import Texts, TokenBatch
 

@@ -6,11 +6,8 @@ A question (h, r, ?) is the entity's vector x and a change that a perceptron mak
 
 and its cosine with an entity's vector is the score. (A linear map of the answers' vectors was no better on validation.)
 
-Nothing is nearer to x than x itself, so without more the question's own entity would come first. It is pushed down by
-dimensions of their own: entities are dealt to buckets, an entity's vector has a one at its bucket, and a question's a
-minus one at the bucket of its entity. Others in that bucket are pushed down too: the price of a score that stays an
-inner product. They are one of 126, and none that a fact joins to the question's. A relation that joins entities to
-themselves in training is left alone.
+Nothing is nearer to x than x itself, so without more the question's own entity would come first. It is no answer, in
+training and after: but where the relation joins entities to themselves in training.
 """
 
 from __future__ import annotations
@@ -31,13 +28,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from satkgc.arrays import Bool, Float32, Int32, UInt8
+from satkgc.arrays import Bool, Float32, Int32
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_folder
 from satkgc.kg import KnowledgeGraph
 from satkgc.manifest import Damaged, check_folder, write_manifest
 from satkgc.models.model import Metrics, NewEntityText, Questions, StepContext
-from satkgc.models.text.buckets import BUCKETS, deal
 from satkgc.models.text.config import EncoderConfig, EncoderModelConfig
 from satkgc.models.text.encoder_model import EncoderModel
 from satkgc.models.text.towers import Towers, normalize
@@ -46,7 +42,6 @@ from satkgc.settings import Settings
 from satkgc.text import TextConfig, Texts, TokenBatch
 
 HEADS, VECTORS = "heads.safetensors", "vectors.safetensors"
-CODE = BUCKETS + 2  # the last two are for those that are not in the graph, as questions and answers
 
 
 class FrozenConfig(EncoderModelConfig):
@@ -106,9 +101,8 @@ class FrozenModel(EncoderModel):
         towers: Towers | None = None,
         texts: Texts | None = None,
         vectors: Tensor | None = None,
-        buckets: UInt8 | None = None,
     ) -> None:
-        """The encoder's vectors of all entities and their buckets are made when first needed, unless they are given."""
+        """The encoder's vectors of all entities are made when first needed, unless they are given."""
         assert isinstance(config, FrozenConfig)
         super().__init__(kg, config, towers or Towers.create(config.encoder.replace(tied=True)), texts)
         self.towers.requires_grad_(False)
@@ -122,7 +116,6 @@ class FrozenModel(EncoderModel):
         self.log_scale = nn.Parameter(torch.tensor(-math.log(self.config.temperature)))
         self._vectors: Tensor | None
         self.register_buffer("_vectors", vectors, persistent=False)
-        self._dealt = buckets
         self._seed = 0
         heads, relations, tails = kg.train.T
         self._loops = np.tile(np.bincount(relations[heads == tails], minlength=kg.num_relations) > 0, 2)  # (2R,)
@@ -147,20 +140,12 @@ class FrozenModel(EncoderModel):
         vectors[: self.kg.num_entities] = self.vectors
         vectors[self._ids(changed)] = torch.from_numpy(read).to(vectors.device)
         model._vectors = vectors
-        model._dealt = deal(kg.fact_adjacency, self.buckets)
         return model
 
     @property
     def dim(self) -> int:
-        """The width of the vectors: the encoder's, and the buckets."""
-        return self.towers.dim + CODE
-
-    @property
-    def buckets(self) -> UInt8:
-        """Of all entities.  # (E,)"""
-        if self._dealt is None:
-            self._dealt = deal(self.kg.fact_adjacency)
-        return self._dealt
+        """The width of the vectors: the encoder's."""
+        return self.towers.dim
 
     @property
     def vectors(self) -> Tensor:
@@ -230,20 +215,20 @@ class FrozenModel(EncoderModel):
         own = torch.nonzero(~torch.from_numpy(self._loops).to(self.device)[relations])[:, 0]
         return scores.index_put((own, entities[own]), scores.new_tensor(-torch.inf))
 
+    def bars_own(self, questions: Questions) -> Bool:
+        """Those of relations that join no entity to itself in training."""
+        return np.asarray(~self._loops[questions.relations])
+
     @torch.no_grad()
     def encode_questions(self, questions: Questions, *, progress: bool = False) -> Float32:
-        """The changed vectors, and against their own entities the buckets.  # (Q, dim)"""
+        """The changed vectors.  # (Q, dim)"""
         texts = self._read(questions.entities, questions.new, progress)
-        queries = self._queries(texts, self._ids(questions.relations))
-        code = -self._code(questions.entities, BUCKETS)
-        loops = torch.from_numpy(self._loops[questions.relations])
-        code[loops] = functional.one_hot(torch.tensor(BUCKETS), CODE).float()
-        return _join(queries, code)
+        return _as_numpy(self._queries(texts, self._ids(questions.relations)))
 
     @torch.no_grad()
     def encode_entities(self, entities: Int32, new: Sequence[NewEntityText] = (), *, progress: bool = False) -> Float32:
-        """The encoder's vectors, and the buckets.  # (n, dim)"""
-        return _join(self._read(entities, new, progress), self._code(entities, BUCKETS + 1))
+        """The encoder's vectors.  # (n, dim)"""
+        return _as_numpy(self._read(entities, new, progress))
 
     def query_tokens(self, questions: Questions) -> TokenBatch:
         """What is read of a question is its entity; the relation has an embedding."""
@@ -269,8 +254,7 @@ class FrozenModel(EncoderModel):
         """The encoder as a transformers model with its tokenizer, the vectors that it gave, and the heads."""
         folder.mkdir(parents=True, exist_ok=True)
         self.towers.save(folder)
-        buckets = torch.from_numpy(self.buckets)
-        save_file({"vectors": self.vectors.cpu().contiguous(), "buckets": buckets}, folder / VECTORS)
+        save_file({"vectors": self.vectors.cpu().contiguous()}, folder / VECTORS)
         heads = {name: p.detach().cpu().contiguous() for name, p in self.named_parameters() if p.requires_grad}
         save_file(heads, folder / HEADS)
 
@@ -283,13 +267,11 @@ class FrozenModel(EncoderModel):
         device: torch.device | str = "cpu",
         texts: Texts | None = None,
     ) -> Self:
-        """Open what `save` wrote; `texts` of the same run spare making them again. Earlier versions dealt in turn."""
+        """Open what `save` wrote; `texts` of the same run spare making them again."""
         assert isinstance(config, FrozenConfig)
         towers = Towers.load(folder, config.encoder.replace(tied=True))
         try:
-            tensors = load_file(folder / VECTORS)
-            buckets = tensors["buckets"].numpy() if "buckets" in tensors else np.arange(kg.num_entities) % BUCKETS
-            model = cls(kg, config, towers, texts, tensors["vectors"], buckets.astype(np.uint8))
+            model = cls(kg, config, towers, texts, load_file(folder / VECTORS)["vectors"])
             model.load_state_dict({**model.state_dict(), **load_file(folder / HEADS)})
         except (OSError, SafetensorError, RuntimeError, KeyError) as error:
             reason = str(error).splitlines()[0]
@@ -314,16 +296,9 @@ class FrozenModel(EncoderModel):
         rows[~known] = torch.from_numpy(words[np.searchsorted(late, entities[entities >= size])]).to(rows)
         return rows
 
-    def _code(self, entities: Int32, beyond: int) -> Tensor:
-        """A one at each entity's bucket.  # (n, CODE)"""
-        buckets = np.append(self.buckets, beyond)[np.minimum(entities, self.kg.num_entities)]
-        return functional.one_hot(torch.from_numpy(buckets.astype(np.int64)), CODE).float()
-
     def _ids(self, array: Int32) -> Tensor:
         return torch.from_numpy(np.asarray(array, np.int64)).to(self.device)
 
 
-def _join(directions: Tensor, code: Tensor) -> Float32:
-    """Vectors of length one whose halves count alike.  # (n, width), (n, CODE) → (n, dim)"""
-    both = torch.cat([directions.float().cpu(), code], 1) / math.sqrt(2)
-    return np.asarray(both.numpy(), np.float32)
+def _as_numpy(vectors: Tensor) -> Float32:
+    return np.asarray(vectors.float().cpu().numpy(), np.float32)
