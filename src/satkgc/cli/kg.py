@@ -58,7 +58,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "tail": (list[str], "Tables: the column of tails, likewise. (default: guessed)"),
     "relation_name": (
         list[str],
-        "Tables without a column of relations: what every row says; may be repeated, once for each table.",
+        "Tables without a column of relations: what every row says; may be repeated, once for each of these.",
     ),
     "split_column": (str, "Tables: the column that says train, valid, test or inference. (default: split)"),
     "entities": (list[Path], "Tables: one more with ids, names and descriptions of entities; may be repeated."),

@@ -136,6 +136,20 @@ def locate(names: Sequence[str], choices: Choices, required: Sequence[str], show
     raise _which_columns(names, missing, free, shown, header)
 
 
+def relation_place(names: Sequence[str], choices: Choices, shown: str) -> int | None:
+    """The column of relations that `locate` would find if no choice were made for the relation, if there is one."""
+    positions = _positions(names, choices)
+    chosen = {role: _named(name, role, names, shown, positions) for role, name in choices.items() if name is not None}
+    if len(names) == 3 and not chosen and all(_is_number(name) for name in names):
+        return 1
+    ends = chosen | _ends(names, chosen, shown)
+    usual = _usual("relation", names)
+    if usual is not None and usual not in ends.values():
+        return usual
+    titles = [at for at, name in enumerate(names) if plain_name(name) in EDGE_NAMES and at not in ends.values()]
+    return titles[0] if {"head", "tail"} <= ends.keys() and len(titles) == 1 else None
+
+
 def _which_columns(
     names: Sequence[str], missing: Sequence[str], free: Sequence[int], shown: str, header: bool
 ) -> SatkgcError:

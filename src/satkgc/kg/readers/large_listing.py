@@ -21,7 +21,8 @@ from satkgc.kg.readers.header import locate
 from satkgc.kg.readers.listing import check_listing, choose_rows, refuse_textless
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.staging import ROWS, Staging, add_unlisted
-from satkgc.kg.readers.table import FileTable, listing_choices, listing_header
+from satkgc.kg.readers.table import listing_choices
+from satkgc.kg.readers.table_file import FileTable, header_by_names
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 from satkgc.progress import progress_bar
 
@@ -64,7 +65,7 @@ class StagedListing:
 
 def stage_listing(area: Staging, tables: Sequence[FileTable], options: ReadOptions) -> StagedListing:
     """Read tables of entities; each row is checked for an id."""
-    headers = [(table, listing_header(table, listing_choices(options, table.names))) for table in tables]
+    headers = [(table, header_by_names(table, listing_choices(options, table.names))) for table in tables]
     shown = tables[0].shown + (f" and {counted(len(tables) - 1, 'more table')}" if len(tables) > 1 else "")
     starts: list[int] = []
     listing = StagedListing(shown, headers, starts)
