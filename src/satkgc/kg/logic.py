@@ -6,9 +6,11 @@ Read from what a graph states itself (OWL, RDFS) and from what SKOS and OWL defi
 - *inverse* and *symmetric*: at least half of the triples of each have their mirror (`mirror_relations`);
 - *transitive*: of the ends of two steps at least 90 % are joined by one;
 - *hierarchy*: there is no cycle, and at most 1 % of such ends are joined, so that what two steps say is left unsaid;
+  of both, at least a quarter of the triples are part of two steps, so that a few wrong ones make none;
 - *functional*, *inverse_functional*: at least 99 % of its heads have one tail, of its tails one head;
 - *implies*: at least 95 % of its triples are also there with another relation;
-- *domain*, *range*: at most 20 types that at least 95 % of its heads, or tails, with a type have; half have one.
+- *domain*, *range*: at most 20 types that its heads, or tails, have in at least 95 % of the triples where they have
+  one. Half of them have one; a type of fewer than 1 % of these triples is none, so that a few wrong ones add none.
 
 What is found has at least 20 triples, ends of two steps, or entities with types, to be found in.
 """
