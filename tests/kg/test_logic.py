@@ -10,6 +10,7 @@ import pytest
 from satkgc import KnowledgeGraph, SatkgcError
 from satkgc.kg import RelationLogic, Vocabulary, describe_logic, read_logic, relation_logic, write_logic
 from satkgc.kg.readers import ReadOptions, read_graph
+from satkgc.kg.types import EntityTypes
 
 
 def graph(**relations: list[tuple[int, int]]) -> KnowledgeGraph:
@@ -81,6 +82,21 @@ def test_types_at_an_end_are_counted_by_triples(wrong: int, found: bool) -> None
         set(entry["others"]) for entry in describe_logic(kg, relation_logic(kg)) if entry["property"] == "domain"
     ]
     assert domain == {"e500", *(["e501"] if found else [])}
+
+
+def test_tables_state_types_with_a_prefix(tmp_path: Path) -> None:
+    rows = ["head,relation,tail", *(f"a{i},knows,b{i}" for i in range(30)), "Painter,rdfs:subClassOf,Person"]
+    (tmp_path / "facts.csv").write_text("\n".join(rows))
+    types = [f"{end}{i},rdf:type,{kind}" for i in range(30) for end, kind in (("a", "Painter"), ("b", "owl:Thing"))]
+    (tmp_path / "types.csv").write_text("\n".join(["head,relation,tail", *types]))
+    kg = read_graph([tmp_path / "facts.csv", tmp_path / "types.csv"], ReadOptions(split="none"))
+    logic = relation_logic(kg)
+    found = names(kg, logic)
+    assert ("rdf:type", "type") in found
+    assert ("knows", "domain", "Painter") in found
+    assert not any(entry[:2] == ("knows", "range") for entry in found)  # owl:Thing says nothing
+    every = {kg.entities.id(t) for t in EntityTypes(kg, logic).all_of(kg.entities.index("a0"))}
+    assert every == {"Painter", "Person"}
 
 
 TURTLE = """@prefix : <http://e/> . @prefix owl: <http://www.w3.org/2002/07/owl#> .

@@ -84,7 +84,13 @@ class RelationLogic:
 
 def is_general(type: str) -> bool:
     """Whether a type tells nothing of an entity: it is one of the vocabulary's own, as `owl:Class` is."""
-    return type.startswith(tuple(expand(f"{prefix}:") for prefix in ("rdf", "rdfs", "owl", "skos")))
+    return expand(type).startswith(tuple(expand(f"{prefix}:") for prefix in ("rdf", "rdfs", "owl", "skos")))
+
+
+def find_relation(kg: KnowledgeGraph, iri: str) -> int | None:
+    """A relation of a vocabulary, in full as RDF has it, or with its prefix as tables do."""
+    full = kg.relations.find(expand(iri))
+    return kg.relations.find(iri) if full is None else full
 
 
 def relation_logic(kg: KnowledgeGraph) -> list[RelationLogic]:
@@ -110,21 +116,21 @@ def _joined(found: RelationLogic, stated: RelationLogic) -> RelationLogic:
 def _stated(kg: KnowledgeGraph) -> Iterator[RelationLogic]:
     """What the graph says of its relations, which are then among its entities, and what their vocabulary defines."""
     find = kg.relations.find
-    kinds = {kg.entities.find(expand(iri)): name for iri, name in STATED.items()}
-    defined = {expand(iri): facts for iri, facts in DEFINED.items()}
-    typed, inverse, sub = (find(expand(iri)) for iri in ("rdf:type", "owl:inverseOf", "rdfs:subPropertyOf"))
+    kinds = {kg.entities.find(id): name for iri, name in STATED.items() for id in (iri, expand(iri))}
+    defined = DEFINED | {expand(iri): facts for iri, facts in DEFINED.items()}
+    typed, inverse, sub = (find_relation(kg, iri) for iri in ("rdf:type", "owl:inverseOf", "rdfs:subPropertyOf"))
     inverses = {
         one: other
         for a, b in _ends(kg, inverse)
         for one, other in ((a, b), (b, a))
         if find(kg.entities.id(one)) is not None
     }
-    ends = {name: [find(expand(iri)) for iri in iris] for name, iris in ENDS.items()}
+    ends = {name: [find_relation(kg, iri) for iri in iris] for name, iris in ENDS.items()}
     for r in range(kg.num_relations):
         id = kg.relations.id(r)
         facts = dict(defined.get(id, {}))
-        partner = find(expand(facts.pop("inverse", ""))) if "inverse" in facts else None
-        implies = [s for iri in facts.pop("implies", ()) if (s := find(expand(iri))) is not None]
+        partner = find_relation(kg, facts.pop("inverse")) if "inverse" in facts else None
+        implies = [s for iri in facts.pop("implies", ()) if (s := find_relation(kg, iri)) is not None]
         entity = kg.entities.find(id)
         if entity is not None:
             facts |= {kinds[t]: True for h, t in _ends(kg, typed, entity) if t in kinds}

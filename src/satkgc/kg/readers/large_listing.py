@@ -17,7 +17,7 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.pieces import TextWriter
 from satkgc.kg.readers.assemble import warn_of_likes
 from satkgc.kg.readers.columns import Listing, Where, blank, counted, refuse_empty, trimmed
-from satkgc.kg.readers.header import locate
+from satkgc.kg.readers.header import locate, tell_unread
 from satkgc.kg.readers.listing import check_listing, choose_rows, refuse_textless
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.staging import ROWS, Staging, add_unlisted
@@ -75,6 +75,8 @@ def stage_listing(area: Staging, tables: Sequence[FileTable], options: ReadOptio
         for table, header in headers:
             starts.append(row)
             places = locate(table.names, listing_choices(options, table.names), ("id",), table.shown, header)
+            if header:
+                tell_unread(table.names, places, table.shown)
             for columns in table.batches(list(places.values()), header):
                 texts = dict(zip(places, (pa.chunked_array([column]) for column in columns), strict=True))
                 refuse_empty(texts["id"], "the entity's id", lambda at, start=row: listing.where(start + at))  # type: ignore[misc]

@@ -19,7 +19,7 @@ from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers import neo4j
 from satkgc.kg.readers.assemble import assemble, finish
 from satkgc.kg.readers.columns import Listing, Triples, Where, blank, counted, join_listings, join_triples, unlisted
-from satkgc.kg.readers.header import Choices, column_flags, locate, names_columns, relation_place
+from satkgc.kg.readers.header import Choices, column_flags, locate, names_columns, relation_place, tell_unread
 from satkgc.kg.readers.large import memory_to_read, tell_obstacle
 from satkgc.kg.readers.listing import check_listing
 from satkgc.kg.readers.options import SPLIT_VALUES, ReadOptions
@@ -308,6 +308,8 @@ def _columns(
 ) -> tuple[dict[str, pa.ChunkedArray], Where]:
     """The columns that are there, by role, and a row's place in the file."""
     places = locate(table.names, choices, required, table.shown, header)
+    if header and "id" in required and "_start" not in table.names:  # which has the columns of edges, too
+        tell_unread(table.names, places, table.shown)
     arrays = table.columns(list(places.values()), header)
     if not len(arrays[0]):
         raise SatkgcError("the file has a header and no rows", where=table.shown, remedy="put rows in it")
