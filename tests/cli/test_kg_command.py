@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,14 @@ def test_import_maps_columns_and_splits_by_the_seed(tables: list[str], tmp_path:
     run("import", source, str(tmp_path / "split"), *options, "--valid", "0", "--test", "0.2", "--seed", "1")
     assert len(KnowledgeGraph.load(tmp_path / "split").test) == 1
     assert KnowledgeGraph.load(tmp_path / "split").name == "split"  # the folder's name, where none is given
+
+
+@pytest.mark.parametrize("flags", [[], ["--force", "--head", "subject"]])
+def test_one_argument_of_import_is_a_source_without_a_folder(tables: list[str], flags: list[str]) -> None:
+    remedy = rf"name it last: satkgc kg import {re.escape(tables[0])} FOLDER$"
+    with pytest.raises(SatkgcError, match=rf"^the folder to write, OUT, is missing; {remedy}"):
+        run("import", *flags, tables[0])
+    assert "SOURCE" in CliRunner().invoke(app, ["kg", "import"]).stderr
 
 
 def test_import_takes_some_graphs_and_leaves_relations_out(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_the_file_of_the_run_decides(bands, tmp_path) -> None:
     run = tmp_path / "run"
     shutil.copytree(bands.run, run)
     text = (run / "relations.toml").read_text()
-    assert "# 48 of 48 with a type" in text
+    assert "# 48 of 48 triples" in text
     (run / "relations.toml").write_text("# nothing\n# the end\n")
     assert all(a.objection is None for a in Completer.load(run).tails("http://e/genre3", "skos:broader", k=100))
     Completer.prepare(run)

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from satkgc.cli.terminal import clean
+from satkgc.errors import SatkgcError
 from satkgc.files import check_writable
 
 kg = typer.Typer(help="Read graphs, look at them, and fetch the benchmarks.", no_args_is_help=True)
@@ -58,7 +60,7 @@ READ_OPTIONS: dict[str, tuple[Any, str]] = {
     "tail": (list[str], "Tables: the column of tails, likewise. (default: guessed)"),
     "relation_name": (
         list[str],
-        "Tables without a column of relations: what every row says; may be repeated, once for each table.",
+        "Tables without a column of relations: what every row says; may be repeated, once for each of these.",
     ),
     "split_column": (str, "Tables: the column that says train, valid, test or inference. (default: split)"),
     "entities": (list[Path], "Tables: one more with ids, names and descriptions of entities; may be repeated."),
@@ -138,7 +140,18 @@ def _flag(name: str) -> str:
     return {"graphs": "--graph", "literals": "--literal"}.get(name, f"--{name.replace('_', '-')}")  # each takes one IRI
 
 
-@kg.command("import")
+class ImportCommand(TyperCommand):
+    """One argument alone is taken for the last, OUT, so that SOURCE would be said to be missing."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        if isinstance(out := given.get("out"), str) and not (isinstance(given["source"], tuple) and given["source"]):
+            remedy = f"name it last: satkgc kg import {out} FOLDER"
+            raise SatkgcError("the folder to write, OUT, is missing", remedy=remedy)
+        return super().parse_args(ctx, args)
+
+
+@kg.command("import", cls=ImportCommand)
 @reads_a_graph
 def import_(
     source: Source,

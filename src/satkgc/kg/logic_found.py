@@ -15,10 +15,11 @@ from satkgc.kg.logic import RelationLogic, is_general
 
 FEWEST = 20
 CLOSED, OPEN = 0.9, 0.01  # shares of two steps that one joins: in a transitive relation, in a hierarchy
+CHAINED = 0.25  # of a relation's triples are part of two steps, else a few wrong ones make it one
 SINGLE = 0.99  # with 0.95, hypernyms of WordNet had one tail, and right second ones were pushed behind wrong ones
 IMPLIED = TYPED = 0.95
 WITH_TYPE = 0.5  # where fewer ends have a type, it is an exception that has one
-RARE = 0.01  # a type that fewer of the entities at an end have is none of that end's
+RARE = 0.01  # a type that fewer of the triples have at an end is none of that end's; a few wrong triples have many ends
 MOST_TYPES = 20
 LARGEST = 2_000_000  # triples of a relation whose steps are followed
 
@@ -60,7 +61,8 @@ def found_logic(kg: KnowledgeGraph) -> list[RelationLogic]:
             two.setdiag(0)
             two.eliminate_zeros()
             joined = two.multiply(steps).nnz
-            if two.nnz >= FEWEST and not logic[r].symmetric:
+            chained = (leaving[places[:, 1]] > 0) | (coming[places[:, 0]] > 0)
+            if two.nnz >= FEWEST and chained.mean() >= CHAINED and not logic[r].symmetric:
                 if joined >= CLOSED * two.nnz:
                     changes["transitive"] = f"{joined:,} of {two.nnz:,} two steps"
                 acyclic = connected_components(steps, directed=True, connection="strong")[0] == len(used)
@@ -87,7 +89,7 @@ def _implications(facts: Int32, counts: Any, size: int) -> Iterator[tuple[int, i
 
 
 def found_domains(kg: KnowledgeGraph, type_relations: Sequence[int]) -> Iterator[tuple[int, str, tuple[int, ...], str]]:
-    """The types of each relation's heads ("domain") and tails ("range"), and how many of them have one of these."""
+    """The types of each relation's heads ("domain") and tails ("range"), and how many triples have one."""
     from scipy.sparse import csr_array
 
     typed = kg.facts[np.isin(kg.facts[:, 1], type_relations)]
@@ -103,13 +105,15 @@ def found_domains(kg: KnowledgeGraph, type_relations: Sequence[int]) -> Iterator
     for r in range(kg.num_relations):
         rows = kg.facts[order[bounds[r] : bounds[r + 1]]]
         for end, column in (("domain", 0), ("range", 2)):
-            own = has[np.unique(rows[:, column])]
-            members = int((np.diff(own.indptr) > 0).sum())
-            counts = own.sum(axis=0)
-            chosen = np.flatnonzero(counts >= max(1, RARE * members))
+            ends, triples = np.unique(rows[:, column], return_counts=True)
+            own = has[ends]
+            with_type = np.diff(own.indptr) > 0
+            members, known = int(with_type.sum()), int(triples[with_type].sum())
+            counts = triples @ own
+            chosen = np.flatnonzero(counts >= max(1, RARE * known))
             if members < max(FEWEST, WITH_TYPE * own.shape[0]) or not 0 < len(chosen) <= MOST_TYPES:
                 continue
-            covered = int((own[:, chosen].sum(axis=1) > 0).sum())
-            if covered >= TYPED * members:
+            covered = int(triples[own[:, chosen].sum(axis=1) > 0].sum())
+            if covered >= TYPED * known:
                 order_by = chosen[np.argsort(-counts[chosen], kind="stable")]
-                yield r, end, tuple(types[order_by].tolist()), f"{covered:,} of {members:,} with a type"
+                yield r, end, tuple(types[order_by].tolist()), f"{covered:,} of {known:,} triples"

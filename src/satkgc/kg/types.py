@@ -10,8 +10,7 @@ import numpy as np
 from satkgc.arrays import Int32
 from satkgc.kg.adjacency import KnownTriples
 from satkgc.kg.graph import KnowledgeGraph
-from satkgc.kg.logic import RelationLogic, is_general
-from satkgc.kg.readers.options import expand
+from satkgc.kg.logic import RelationLogic, find_relation, is_general
 
 SUBCLASS = ("rdfs:subClassOf", "http://www.wikidata.org/prop/direct/P279", "P279")
 
@@ -22,7 +21,7 @@ class EntityTypes:
     def __init__(self, kg: KnowledgeGraph, logic: Sequence[RelationLogic], known: KnownTriples | None = None) -> None:
         self._kg, self._known = kg, known or kg.known_all
         self._type = [r for r, one in enumerate(logic) if one.type]
-        found = (kg.relations.find(expand(iri)) for iri in SUBCLASS)
+        found = (find_relation(kg, iri) for iri in SUBCLASS)
         self._subclass = [r for r in found if r is not None]
         self.above = lru_cache(maxsize=1 << 16)(self._above)
 

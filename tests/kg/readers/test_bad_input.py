@@ -146,6 +146,8 @@ def test_an_entities_file_that_is_not_there(refused: Callable[..., str], tmp_pat
         ("t.csv", b"head,relation,tail,split\na,r,b,test\n", (), r"t.csv:2: no triple is for training"),
         ("t.csv", b"head,relation,tail\n", (), r"t.csv: the file has a header and no rows"),
         ("t.csv", b"", (), r"t.csv: the file is empty"),
+        ("t.csv", b'head,relation,tail\n"a\nb",r,c\nc,r\r,d\n', (), r"t.csv:4: a carriage return .*; take it out"),
+        ("t.csv", b"head,relation,tail\ra,r,b\rb,r,c\r", (), r"t.csv:1: a carriage return .* save .* newlines$"),
         ("t.csv.gz", gzip.compress(b"a,r,b\n" * 9999)[:60], (), r"t.csv.gz: .*cut short .* after [\d,]+ "),
         ("t.tsv.zst", zstd(b"a\tr\tb\n" * 9999)[:20], (), r"t.tsv.zst: the file is cut short"),
         ("t.csv", b"_id,_labels,_start,_end,_type\n1,x,,,\n", (), r"t.csv:2: no row has a head; export"),

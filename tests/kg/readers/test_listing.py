@@ -55,3 +55,36 @@ def test_what_is_wrong_after_duplicates_is_told_with_its_own_line(tmp_path: Path
     listed = "id,name,description\na,Ann,\na,Ann,\nb,Bob,\nc,,\n"
     with pytest.raises(SatkgcError, match=r"e\.csv:5: entity 'c' has neither name nor description"):
         entities(tmp_path, listed)
+
+
+@pytest.mark.parametrize("memory", [None, 1])
+@pytest.mark.parametrize(
+    ("header", "label", "said"),
+    [
+        (
+            "id,name,description,type",
+            None,
+            "columns not read: 'type'; types are stated in a table of triples, with the relation rdf:type",
+        ),
+        ("id,name,height,description", None, "columns not read: 'height'"),
+        (
+            "id,preferred,text,weight",
+            None,
+            "no column of names is known, so that ids are the names; --label COLUMN names it; "
+            "columns not read: 'preferred', 'weight'",
+        ),
+        ("id,preferred,text,weight", "preferred", "columns not read: 'weight'"),
+        ("id,name,description", None, None),
+    ],
+)
+def test_columns_that_are_not_read_are_told_of(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    memory: int | None,
+    header: str,
+    label: str | None,
+    said: str | None,
+) -> None:
+    rows = [",".join([id, *("xyz"[: header.count(",")])]) for id in "abc"]
+    entities(tmp_path, "\n".join([header, *rows]), memory=memory, label=label)
+    assert caplog.messages == ([f"{tmp_path / 'e.csv'}: {said}"] if said else [])

@@ -65,14 +65,31 @@ def test_tables_of_nodes_and_edges(tmp_path: Path) -> None:
     assert graph.splits["train"] == edges
     people = {"7": ("Kurosawa", "a director"), "8": ("Mifune", "")}
     assert graph.entities == {"1": ("Ran", ""), "2": ("Ikiru", ""), **people}
-    options = ReadOptions(split="none", relation_name=("directed", "acted in"))
+    options = ReadOptions(split="none", relation_name="acted in")  # of the table without relations
     whole = forms.said(read_graph(tmp_path, options))
     assert whole.splits["train"] == [*edges, ("8", "acted in", "1")]
-    with pytest.raises(SatkgcError, match=r"3 relation names for 2 tables of triples, made\.csv, z\.tsv; give one"):
-        read_graph(tmp_path, ReadOptions(relation_name=("a", "b", "c")))
+    with pytest.raises(SatkgcError, match=r"2 relation names for 1 table of triples without relations, z\.tsv; give"):
+        read_graph(tmp_path, ReadOptions(relation_name=("directed", "acted in")))
     (tmp_path / "made.csv").write_text("from,to,type\n7,1,directed\n7,,directed\n")
     with pytest.raises(SatkgcError, match=r"made\.csv:3: the tail of this triple is empty"):
         read_graph([tmp_path / name for name in names])
+
+
+@pytest.mark.parametrize("memory", [None, 1])
+def test_a_relation_name_leaves_tables_with_relations_alone(tmp_path: Path, memory: int | None) -> None:
+    (tmp_path / "a.csv").write_text("source,relation,target,weight\na,knows,b,1\n")
+    (tmp_path / "b.csv").write_text("from,to\nb,c\n")
+    (tmp_path / "c.tsv").write_text("a\tsees\tb\nb\tsees\ta\n")
+    (tmp_path / "d.csv").write_text("subject,object,kind\nc,d,x\n")
+    own, sees = ("a", "knows", "b"), [("a", "sees", "b"), ("b", "sees", "a")]
+    graph = read_graph(tmp_path, ReadOptions(split="none", relation_name="likes", memory=memory))
+    assert forms.said(graph).splits["train"] == [own, ("b", "likes", "c"), *sees, ("c", "likes", "d")]
+    graph = read_graph(tmp_path, ReadOptions(split="none", relation_name=("likes", "has"), memory=memory))
+    assert forms.said(graph).splits["train"] == [own, ("b", "likes", "c"), *sees, ("c", "has", "d")]
+    taken = "--relation-name likes would take the place of the relations in"
+    for name, where in (("a.csv", "the column 'relation'"), ("c.tsv", "its second column")):
+        with pytest.raises(SatkgcError, match=rf"{name}: {taken} {where}; leave it out"):
+            read_graph(tmp_path / name, ReadOptions(relation_name="likes", memory=memory))
 
 
 def test_tables_of_a_database_with_keys_of_their_own(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_only_an_unknown_id_is_taken_by_position(tmp_path: Path, caplog: pytest.
     (tmp_path / "e.csv").write_text("description,key,kind,name\none,a,x,Ann\ntwo,b,y,Bob\n")
     graph = forms.said(read_graph(tmp_path / "t.csv", ReadOptions(split="none", entities=tmp_path / "e.csv")))
     assert graph.entities == {"a": ("Ann", "one"), "b": ("Bob", "two")}
-    assert caplog.messages == [f"{tmp_path / 'e.csv'}: columns taken by position: 'key' as id"]
+    assert caplog.messages[0] == f"{tmp_path / 'e.csv'}: columns taken by position: 'key' as id"
     options = ReadOptions(split="none", entities=tmp_path / "e.tsv", label="2")
     (tmp_path / "e.tsv").write_text("a\tx\tAnn\nb\ty\tBob\n")
     assert forms.said(read_graph(tmp_path / "t.csv", options)).entities == {"a": ("Ann", ""), "b": ("Bob", "")}

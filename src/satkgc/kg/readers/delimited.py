@@ -112,7 +112,11 @@ class Delimited:
                 if row:
                     yield reader.line_num, row
         except csv.Error as error:
-            raise SatkgcError(str(error), where=self.file.at(reader.line_num)) from None
+            what, remedy = f"cannot be read as CSV ({error})", "save it as CSV again"
+            if "new-line" in str(error):
+                what = "a carriage return stands in the middle of the line"
+                remedy = "take it out, or quote its cell; if every line ends so, save the file with newlines"
+            raise SatkgcError(what, where=self.file.at(reader.line_num), remedy=remedy) from None
 
     def _lines(self) -> Iterator[str]:
         with self.file.open() as stream:

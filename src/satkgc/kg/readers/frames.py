@@ -17,7 +17,8 @@ from satkgc.kg.graph import SPLITS, KnowledgeGraph
 from satkgc.kg.readers.header import EDGE_NAMES, USUAL
 from satkgc.kg.readers.options import ReadOptions, refuse_options
 from satkgc.kg.readers.sources import local_files
-from satkgc.kg.readers.table import open_table, read_tables
+from satkgc.kg.readers.table import read_tables
+from satkgc.kg.readers.table_file import open_table
 
 log = logging.getLogger("satkgc.kg")
 

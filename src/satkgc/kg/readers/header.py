@@ -46,6 +46,7 @@ USUAL = {
     "labels": (":LABEL", "_labels"),
 }  # fmt: skip
 EDGE_NAMES = ("type", "label")  # of relations, beside two ends
+KINDS = ("type", "types", "kind", "class", "category", "entity_type", "node_type")  # of entities, as people call them
 
 # One of these in a first row is enough: no entity is called so. `:LABEL` and `_labels` hold a node's kinds, no name.
 SURE = (":START_ID", ":END_ID", ":TYPE", ":ID", ":LABEL", "_labels")
@@ -136,6 +137,20 @@ def locate(names: Sequence[str], choices: Choices, required: Sequence[str], show
     raise _which_columns(names, missing, free, shown, header)
 
 
+def relation_place(names: Sequence[str], choices: Choices, shown: str) -> int | None:
+    """The column of relations that `locate` would find if no choice were made for the relation, if there is one."""
+    positions = _positions(names, choices)
+    chosen = {role: _named(name, role, names, shown, positions) for role, name in choices.items() if name is not None}
+    if len(names) == 3 and not chosen and all(_is_number(name) for name in names):
+        return 1
+    ends = chosen | _ends(names, chosen, shown)
+    usual = _usual("relation", names)
+    if usual is not None and usual not in ends.values():
+        return usual
+    titles = [at for at, name in enumerate(names) if plain_name(name) in EDGE_NAMES and at not in ends.values()]
+    return titles[0] if {"head", "tail"} <= ends.keys() and len(titles) == 1 else None
+
+
 def _which_columns(
     names: Sequence[str], missing: Sequence[str], free: Sequence[int], shown: str, header: bool
 ) -> SatkgcError:
@@ -151,7 +166,9 @@ def _which_columns(
     flags = " ".join(f"--{role} COLUMN" for role in missing)
     either = " (or, for all rows, --relation-name NAME)" if "relation" in missing else ""
     how = "by its name, or by its position from 0 if the first row is data"  # as a name it would be lost
-    return SatkgcError(them, where=shown, remedy=f"name it: {flags}{either}, {how}; it has {_list_columns(names)}")
+    return SatkgcError(
+        them, where=shown, remedy=f"name it: {flags}{either}, {how}; it has the columns {_list_columns(names)}"
+    )
 
 
 def column_flags(columns: Mapping[str, object]) -> str:
@@ -201,13 +218,26 @@ def _edge_name(names: Sequence[str], places: Mapping[str, int], shown: str) -> d
 def _list_columns(names: Sequence[str]) -> str:
     """The names for a message, not too many of them."""
     shown = ", ".join(repr(_cut(name)) for name in names[:12])
-    return f"the columns {shown}{' …' if len(names) > 12 else ''}"
+    return f"{shown}{' …' if len(names) > 12 else ''}"
 
 
 def _tell_positions(places: Mapping[str, int], names: Sequence[str], shown: str, header: bool) -> None:
     """Say which columns were taken without being chosen."""
     taken = ", ".join(f"{_cut(names[place])!r} as {role}" for role, place in places.items())
     log.warning("%s: columns taken by position: %s%s", shown, taken, "" if header else "; its first row counts as data")
+
+
+def tell_unread(names: Sequence[str], places: Mapping[str, int], shown: str) -> None:
+    """Say which columns of a table of entities or relations are not read, and what they would be of use for."""
+    unread = [name for place, name in enumerate(names) if place not in places.values()]
+    if not unread:
+        return
+    notes = [f"columns not read: {_list_columns(unread)}"]
+    if "name" not in places:
+        notes.insert(0, "no column of names is known, so that ids are the names; --label COLUMN names it")
+    if any(plain_name(name) in KINDS for name in unread):
+        notes.append("types are stated in a table of triples, with the relation rdf:type")
+    log.warning("%s: %s", shown, "; ".join(notes))
 
 
 def _tell_groups(places: Mapping[str, int], names: Sequence[str], shown: str) -> None:
@@ -228,7 +258,7 @@ def _named(name: str, role: str, names: Sequence[str], shown: str, positions: Se
     if _is_number(name) and int(name) < len(names):
         return int(name)
     raise SatkgcError(
-        f"there is no column {name!r} for the {role}", where=shown, remedy=f"it has {_list_columns(names)}"
+        f"there is no column {name!r} for the {role}", where=shown, remedy=f"it has the columns {_list_columns(names)}"
     )
 
 

@@ -17,11 +17,12 @@ from satkgc.errors import SatkgcError
 from satkgc.kg.pieces import TextWriter
 from satkgc.kg.readers.assemble import warn_of_likes
 from satkgc.kg.readers.columns import Listing, Where, blank, counted, refuse_empty, trimmed
-from satkgc.kg.readers.header import locate
+from satkgc.kg.readers.header import locate, tell_unread
 from satkgc.kg.readers.listing import check_listing, choose_rows, refuse_textless
 from satkgc.kg.readers.options import ReadOptions
 from satkgc.kg.readers.staging import ROWS, Staging, add_unlisted
-from satkgc.kg.readers.table import FileTable, listing_choices, listing_header
+from satkgc.kg.readers.table import listing_choices
+from satkgc.kg.readers.table_file import FileTable, header_by_names
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 from satkgc.progress import progress_bar
 
@@ -64,7 +65,7 @@ class StagedListing:
 
 def stage_listing(area: Staging, tables: Sequence[FileTable], options: ReadOptions) -> StagedListing:
     """Read tables of entities; each row is checked for an id."""
-    headers = [(table, listing_header(table, listing_choices(options, table.names))) for table in tables]
+    headers = [(table, header_by_names(table, listing_choices(options, table.names))) for table in tables]
     shown = tables[0].shown + (f" and {counted(len(tables) - 1, 'more table')}" if len(tables) > 1 else "")
     starts: list[int] = []
     listing = StagedListing(shown, headers, starts)
@@ -74,6 +75,8 @@ def stage_listing(area: Staging, tables: Sequence[FileTable], options: ReadOptio
         for table, header in headers:
             starts.append(row)
             places = locate(table.names, listing_choices(options, table.names), ("id",), table.shown, header)
+            if header:
+                tell_unread(table.names, places, table.shown)
             for columns in table.batches(list(places.values()), header):
                 texts = dict(zip(places, (pa.chunked_array([column]) for column in columns), strict=True))
                 refuse_empty(texts["id"], "the entity's id", lambda at, start=row: listing.where(start + at))  # type: ignore[misc]

@@ -23,16 +23,16 @@ from satkgc.kg.readers.large_listing import entity_vocabulary, relation_vocabula
 from satkgc.kg.readers.options import SPLIT_VALUES, ReadOptions
 from satkgc.kg.readers.staging import Staging, staging
 from satkgc.kg.readers.table import (
-    FileTable,
     check_kinds,
     check_relations,
     file_split,
-    has_header,
     listing_choices,
     names_ends,
     read_listing,
+    row_relations,
     triple_choices,
 )
+from satkgc.kg.readers.table_file import FileTable, has_header
 from satkgc.progress import progress_bar
 
 MOST_RELATIONS = 1 << 20  # distinct ones; a column that has more holds something else
@@ -66,7 +66,10 @@ def read_large(
     kinds = check_kinds(tables, entities, relations, options)
     nodes = [*(table for table, kind in zip(tables, kinds, strict=True) if kind == "nodes"), *entities]
     edges = [table for table, kind in zip(tables, kinds, strict=True) if kind == "edges"]
-    sources = [_Edges.of(table, place, len(tables) > 1, options) for place, table in enumerate(edges)]
+    every = row_relations(edges, options)
+    sources = [
+        _Edges.of(table, relation, len(tables) > 1, options) for table, relation in zip(edges, every, strict=True)
+    ]
     listing = read_listing(relations, options, bool(nodes)) if relations else None
     excluded: list[str] = []
     if options.exclude:
@@ -124,11 +127,9 @@ class _Edges:
     guessed: bool  # which column is what
 
     @classmethod
-    def of(cls, table: FileTable, number: int, several: bool, options: ReadOptions) -> _Edges:
-        names = options.relation_name
-        every = names[number if len(names) > 1 else 0] if names else None
-        choices = triple_choices(options, table.names)
-        required = ("head", "tail") if every else ("head", "relation", "tail")
+    def of(cls, table: FileTable, every: str | None, several: bool, options: ReadOptions) -> _Edges:
+        choices = triple_choices(options, table.names, every)
+        required = ("head", "tail") if every is not None else ("head", "relation", "tail")
         header = has_header(table, choices, required)
         places = locate(table.names, choices, required, table.shown, header)
         guessed = not header and not options.relation and every is None

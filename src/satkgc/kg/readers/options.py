@@ -104,7 +104,7 @@ class ReadOptions:
     head: Sequence[str] = ()
     relation: Sequence[str] = ()
     tail: Sequence[str] = ()
-    # What every row says, instead of a column of relations: one for all tables, or one for each in order.
+    # What every row says of tables without a column of relations: one for all of them, or one for each in order.
     relation_name: Sequence[str] = ()
     # The column that says train, valid, test or inference. None: the one called "split", if there is one.
     split_column: str | None = None

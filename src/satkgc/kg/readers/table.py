@@ -7,10 +7,8 @@ cells are whole nodes, are read by `neo4j.py`.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,75 +19,21 @@ from satkgc.kg.graph import KnowledgeGraph
 from satkgc.kg.readers import neo4j
 from satkgc.kg.readers.assemble import assemble, finish
 from satkgc.kg.readers.columns import Listing, Triples, Where, blank, counted, join_listings, join_triples, unlisted
-from satkgc.kg.readers.delimited import Delimited, csv_delimiter
-from satkgc.kg.readers.header import Choices, column_flags, locate, looks_like_header, names_columns
+from satkgc.kg.readers.header import Choices, column_flags, locate, names_columns, relation_place, tell_unread
 from satkgc.kg.readers.large import memory_to_read, tell_obstacle
 from satkgc.kg.readers.listing import check_listing
 from satkgc.kg.readers.options import SPLIT_VALUES, ReadOptions
 from satkgc.kg.readers.parquet import ParquetTable, number_triples
 from satkgc.kg.readers.property_graph import add_labels
 from satkgc.kg.readers.source import SourceFile
+from satkgc.kg.readers.table_file import Table, TextTable, has_header, header_by_names, is_plain_triples, open_table
 from satkgc.kg.vocabulary import Vocabulary, names_from_ids
 
 LARGE = 64 << 20  # bytes of a Parquet file
-PACKED = 5  # times smaller is a text that is packed, about
 PROPOSALS = ("head", "relation", "tail", "score", "probability", "accept")  # columns of `satkgc propose`
 YES = ("yes", "y", "x", "true", "1")  # in the last of them, in capitals too
+DIRECTIONS = ("Directed", "Undirected", "Mutual")  # what Gephi says in its column Type, which is no relation
 MANY = 10  # rows from which on the number of relations says something
-
-
-class TextTable:
-    """A CSV or TSV file; `names` is its first row, which may be a header."""
-
-    def __init__(self, file: SourceFile) -> None:
-        self.shown = file.shown
-        self._file = file
-        self._text = Delimited(file, csv_delimiter(file) if file.stem.lower().endswith(".csv") else "\t")
-        self.names = self._text.first_row()
-
-    def columns(self, places: Sequence[int], header: bool = True) -> list[pa.ChunkedArray]:
-        """The columns at these places."""
-        return self._text.columns(places, len(self.names), header)
-
-    def batches(self, places: Sequence[int], header: bool = True) -> Iterator[list[pa.Array]]:
-        """As `columns`, some rows at a time."""
-        return self._text.batches(places, len(self.names), header)
-
-    def estimate(self) -> int:
-        """About how many rows it has, by the length of the first ones; what is packed has some times as many."""
-        lines = list(itertools.islice(self._text.rows(), 1000))
-        letters = sum(len(cell.encode()) + 1 for _, row in lines for cell in row)
-        packed = self._file.stem != self._file.path.name
-        return int((PACKED if packed else 1) * self._file.path.stat().st_size / max(1, letters) * len(lines)) or 1
-
-    def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line and cells of each row, the first one too."""
-        return self._text.rows()
-
-    def where(self, row: int, header: bool = True) -> str:
-        """The place that a message names."""
-        return self._file.at(self._text.line_of(row, header))
-
-
-FileTable = TextTable | ParquetTable
-
-
-class Table(Protocol):
-    """Columns by place, with their names; those of a text may be its first row of data."""
-
-    shown: str
-    names: list[str]
-
-    def columns(self, places: Sequence[int], header: bool = True) -> list[pa.ChunkedArray]:
-        """The columns at these places."""
-
-    def where(self, row: int, header: bool = True) -> str:
-        """The place that a message names."""
-
-
-def open_table(file: SourceFile) -> FileTable:
-    """A table by the ending of its name."""
-    return ParquetTable(file) if file.stem.lower().endswith(".parquet") else TextTable(file)
 
 
 def read(files: Sequence[SourceFile], options: ReadOptions) -> KnowledgeGraph:
@@ -117,6 +61,7 @@ def read_tables(
     """Put a graph together from tables of triples and of entities; of several tables, those without ends list nodes."""
     kinds = check_kinds(tables, entities, relations, options)
     edges = [table for table, kind in zip(tables, kinds, strict=True) if kind != "nodes"]
+    every = row_relations(edges, options)
     splits: dict[str, list[Triples]] = {split: [] for split in SPLIT_VALUES}
     nodes: list[Listing] = []
     for table, kind in zip(tables, kinds, strict=True):
@@ -128,8 +73,7 @@ def read_tables(
         if kind in ("nodes", "both"):
             nodes.append(read_listing(table, options))
         if kind in ("edges", "both"):
-            every = options.relation_name[edges.index(table) if len(options.relation_name) > 1 else 0 :][:1]
-            for split, triples in _read_triples(table, every, options, len(tables) > 1).items():
+            for split, triples in _read_triples(table, every[edges.index(table)], options, len(tables) > 1).items():
                 splits[split].append(triples)
     nodes += [read_listing(table, options) for table in entities]
     inline = [
@@ -169,12 +113,43 @@ def check_kinds(
             if getattr(options, flag):
                 what = f"--{flag} names a column of a table of entities, and there is none"
                 raise SatkgcError(what, where=tables[0].shown, remedy="give that with --entities")
-    if len(options.relation_name) not in (0, 1, len(edges)):
-        them = f"{counted(len(edges), 'table')} of triples, {', '.join(Path(table.shown).name for table in edges[:8])}"
+    row_relations(edges, options)
+    return kinds
+
+
+def row_relations(tables: Sequence[Table], options: ReadOptions) -> list[str | None]:
+    """What `relation_name` says of all rows of each table of triples; None of those with relations of their own."""
+    names = options.relation_name
+    if not names:
+        return [None] * len(tables)
+    columns = {place: column for place, table in enumerate(tables) if (column := _own_relations(table, options))}
+    without = [place for place in range(len(tables)) if place not in columns]
+    if not without:
+        what = f"--relation-name {names[0]} would take the place of the relations in {columns[0]}"
+        raise SatkgcError(what, where=tables[0].shown, remedy="leave it out; it is for tables without such a column")
+    if len(names) not in (1, len(without)):
+        them = ", ".join(Path(tables[place].shown).name for place in without[:8])
+        them = f"{counted(len(without), 'table')} of triples{' without relations' if columns else ''}, {them}"
         remedy = "give one for all, or one for each in order; columns tell which they are: --head and --tail of "
         remedy += "triples, --id, --label and --description of entities"
-        raise SatkgcError(f"{len(options.relation_name)} relation names for {them}", remedy=remedy)
-    return kinds
+        raise SatkgcError(f"{len(names)} relation names for {them}", remedy=remedy)
+    said: list[str | None] = [None] * len(tables)
+    for number, place in enumerate(without):
+        said[place] = names[number if len(names) > 1 else 0]
+    return said
+
+
+def _own_relations(table: Table, options: ReadOptions) -> str | None:
+    """The column that has a table's relations, in words, if there is one."""
+    if isinstance(table, TextTable) and neo4j.is_browser_export(table.rows()):
+        return "its cells"
+    choices = triple_choices(options, table.names, every="")
+    if not header_by_names(table, choices):
+        return "its second column" if is_plain_triples(table, choices) else None
+    place = relation_place(table.names, choices, table.shown)
+    if place is None or (isinstance(table, TextTable) and table.first_cell(place) in DIRECTIONS):
+        return None
+    return f"the column {table.names[place]!r}"
 
 
 def _refuse_proposals(table: Table) -> None:
@@ -231,10 +206,10 @@ def _beside(path: Path) -> SourceFile:
     return SourceFile.of(path)
 
 
-def triple_choices(options: ReadOptions, names: Sequence[str]) -> dict[str, str | None]:
-    """The columns chosen for a table of triples, no column for two roles."""
+def triple_choices(options: ReadOptions, names: Sequence[str], every: str | None = None) -> dict[str, str | None]:
+    """The columns chosen for a table of triples, no column for two roles; none of relations where all rows say one."""
     choices: dict[str, str | None] = {}
-    for role in ("head", "tail") if options.relation_name else ("head", "relation", "tail"):
+    for role in ("head", "relation", "tail") if every is None else ("head", "tail"):
         choices[role] = _choice(getattr(options, role), names, choices.values())
     return choices | {"split": options.split_column}
 
@@ -273,15 +248,10 @@ def read_listing(table: Table, options: ReadOptions, second: bool = False) -> Li
     choices = listing_choices(options, table.names)
     if second:  # the names were chosen for the entities; the relations' table uses those that it has, too
         choices = {role: name if name in table.names else None for role, name in choices.items()}
-    header = listing_header(table, choices)
+    header = header_by_names(table, choices)
     columns, where = _columns(table, choices, ("id",), header)
     names, descriptions, labels = (columns.get(role) for role in ("name", "description", "labels"))
     return Listing(columns["id"], names, descriptions, table.shown, where, labels)
-
-
-def listing_header(table: Table, choices: Choices) -> bool:
-    """Whether the first row names the columns."""
-    return not isinstance(table, TextTable) or names_columns(table.names, choices)
 
 
 def names_ends(table: Table) -> bool:
@@ -302,14 +272,14 @@ def _named(table: Table) -> list[Listing]:
     return listings
 
 
-def _read_triples(table: Table, every: Sequence[str], options: ReadOptions, several: bool) -> dict[str, Triples]:
-    """The triples of a table by split; `every` has the relation of all rows, if it is no column's."""
-    choices = triple_choices(options, table.names)
-    required = ("head", "tail") if every else ("head", "relation", "tail")
+def _read_triples(table: Table, every: str | None, options: ReadOptions, several: bool) -> dict[str, Triples]:
+    """The triples of a table by split; `every` is the relation of all rows, if it is no column's."""
+    choices = triple_choices(options, table.names, every)
+    required = ("head", "tail") if every is not None else ("head", "relation", "tail")
     header = has_header(table, choices, required)
     columns, where = _columns(table, choices, required, header)
-    if every:
-        columns["relation"] = pa.chunked_array([pa.repeat(pa.scalar(every[0]), len(columns["head"]))])
+    if every is not None:
+        columns["relation"] = pa.chunked_array([pa.repeat(pa.scalar(every), len(columns["head"]))])
     elif not header and not options.relation:
         distinct = (len(pc.unique(columns[role])) for role in ("relation", "tail"))
         check_relations(table, len(columns["head"]), *distinct)
@@ -320,25 +290,6 @@ def file_split(table: Table, several: bool) -> str:
     """The split that a table's name tells; of one alone it tells none."""
     stem = Path(table.shown).name.partition(".")[0].lower()
     return next((split for split, values in SPLIT_VALUES.items() if several and stem in values), "train")
-
-
-def has_header(table: Table, choices: Choices, required: Sequence[str]) -> bool:
-    """Whether the first row names the columns; asks where neither its names nor the other rows tell."""
-    if not isinstance(table, TextTable) or names_columns(table.names, choices):
-        return True
-    width = len(table.names)
-    if width != len(required) or any(choices[role] is not None for role in required):
-        return False  # positions, or `locate` asks
-    header = looks_like_header(table.names, table.batches(range(width), True))
-    if header is None:
-        titles = column_flags(dict(zip(required, table.names, strict=True)))
-        positions = column_flags(dict(zip(required, range(width), strict=True)))
-        raise SatkgcError(
-            "whether the first row is a header cannot be told",
-            where=table.shown,
-            remedy=f"if it is: {titles}; if it is data: {positions}",
-        )
-    return header
 
 
 def check_relations(table: Table, rows: int, relations: int, tails: int) -> None:
@@ -357,6 +308,8 @@ def _columns(
 ) -> tuple[dict[str, pa.ChunkedArray], Where]:
     """The columns that are there, by role, and a row's place in the file."""
     places = locate(table.names, choices, required, table.shown, header)
+    if header and "id" in required and "_start" not in table.names:  # which has the columns of edges, too
+        tell_unread(table.names, places, table.shown)
     arrays = table.columns(list(places.values()), header)
     if not len(arrays[0]):
         raise SatkgcError("the file has a header and no rows", where=table.shown, remedy="put rows in it")
