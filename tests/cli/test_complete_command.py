@@ -129,6 +129,18 @@ def test_a_file_of_questions(prepared, tmp_path):
     assert (tmp_path / "a.jsonl").read_text().splitlines() == printed
 
 
+def test_answers_are_not_written_over_a_file_or_into_a_table(tmp_path, monkeypatch, capsys):
+    for name, told in (
+        ("a.jsonl", "a.jsonl: the file is there already; choose another name, or remove it"),
+        ("a.csv", "'a.csv' does not end in .jsonl"),
+    ):
+        (tmp_path / "a.jsonl").write_text("the only copy")
+        (tmp_path / "q.tsv").write_text("Q1\tnear\t?\n")
+        command = ["complete", tmp_path / "no run", "--questions", tmp_path / "q.tsv", "--out", tmp_path / name]
+        assert told in refusal(monkeypatch, capsys, *command)
+    assert (tmp_path / "a.jsonl").read_text() == "the only copy"
+
+
 def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
     facts = json.loads(run("prepare", run_copy, "--json").stdout)
     assert (facts["entities"], facts["index"]) == (90, "exact")

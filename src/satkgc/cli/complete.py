@@ -14,7 +14,7 @@ import typer
 from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
 from satkgc.cli.terminal import clean
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write, check_other, check_writable
+from satkgc.files import atomic_write, check_new, check_other
 
 if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence, ExpertShare, Step
@@ -88,7 +88,7 @@ def complete(
         typer.Option(help="Which end it is. (default: head, or tail if a head is given)", show_default=False),
     ] = None,
     questions: Annotated[Path | None, typer.Option(help="Answer a file: .tsv, .csv or .jsonl.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write its answers. (default: print them)")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new .jsonl file for its answers. (default: print them)")] = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Complete a triple: give two of head, relation and tail, get the third.
@@ -132,7 +132,8 @@ def complete(
         if head or relation or tail or new_name or new_description or new_fact or new_side:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         if out is not None:
-            check_other(check_writable(out), questions)
+            check_other(out, questions)
+            check_new(out, ".jsonl")
         total = count_questions(questions, **filters)
         note_unfinished(run)
         _answer_file(Completer.load(run, device), questions, total, out, filters)
