@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from satkgc.kg.logic import RelationLogic, relation_logic
     from satkgc.kg.logic_file import describe_logic, read_logic, write_logic
     from satkgc.kg.merge import merge_entities
+    from satkgc.kg.mistyped import refuse_mistyped
     from satkgc.kg.negatives import published_negatives, read_negatives
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.bolt import read_nodes
@@ -114,6 +115,7 @@ __all__ = [
     "read_more",
     "read_negatives",
     "read_nodes",
+    "refuse_mistyped",
     "relation_categories",
     "relation_logic",
     "shorten",
@@ -147,6 +149,7 @@ _LAZY = {
     "logic": ("RelationLogic", "relation_logic"),
     "logic_file": ("describe_logic", "read_logic", "write_logic"),
     "merge": ("merge_entities",),
+    "mistyped": ("refuse_mistyped",),
     "negatives": ("published_negatives", "read_negatives"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.bolt": ("read_nodes",),
