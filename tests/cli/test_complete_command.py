@@ -11,7 +11,8 @@ from dataclasses import asdict
 import pytest
 from commands import refusal, run
 
-from satkgc.completion import NewEntity, Role
+from satkgc.cli.complete import _print_answers
+from satkgc.completion import Answer, ExpertShare, NewEntity, Role
 from satkgc.errors import SatkgcError
 from satkgc.manifest import write_manifest
 
@@ -254,3 +255,10 @@ def test_folders_to_write_in_are_made_and_files_in_their_place_refused(prepared,
     for out in (tmp_path / "q.tsv" / "some.tsv", tmp_path / "a"):
         error = refusal(monkeypatch, capsys, "propose", prepared, out, "--n", "3")
         assert "there is a file of this name" in error or "this is a folder" in error
+
+
+def test_a_share_against_an_answer_is_explained(capsys):
+    for share, told in ((-0.11, True), (0.11, False)):
+        experts = (ExpertShare("text", share, 1), ExpertShare("complex", 0.89, 1))
+        _print_answers([Answer("Q1", "one", "", -1.0, None, False, experts=experts)], False)
+        assert ("below 0% speaks against the answer" in capsys.readouterr().out) is told

@@ -97,6 +97,9 @@ def complete(
     hierarchy, the second_value of a relation that gives one, of a wrong_type. By what relations mean, which
     relations.toml in the run folder says; change it there.
 
+    Of a fused run the column of experts has the share of each in what lifts an answer above the others: below 0% it
+    speaks against the answer, – is one that has nothing to say.
+
     A new entity (--new-name) stands for the head, or for the tail with --new-side tail. A file of questions has the
     columns head, relation, tail with "?" for the missing part, or is JSON lines; its answers are printed or written as
     JSON lines. A question with an unknown name gets an error in place of its answers.
@@ -323,6 +326,8 @@ def _print_answers(answers: list[Answer], relations: bool) -> None:
             more.append("" if a.objection is None else f"{a.objection.kind}: {a.objection.reason}")
         table.add_row(*map(_plain, row + more))
     console.print(table if answers else "no answer passes the filters")
+    if any((e.share or 0) <= -0.005 for a in answers for e in a.experts):
+        console.print("An expert with a share below 0% speaks against the answer.")
 
 
 def _expert(expert: ExpertShare) -> str:
