@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from satkgc.kg.endpoint import IRI, Endpoint, check_iri, is_endpoint
     from satkgc.kg.growth import Growth, grow, read_more
+    from satkgc.kg.header_row import triple_rows
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
     from satkgc.kg.logic import RelationLogic, relation_logic
@@ -121,6 +122,7 @@ __all__ = [
     "shorten",
     "shortest_path",
     "text_language",
+    "triple_rows",
     "tsv_id_error",
     "write_logic",
     "write_tsv",
@@ -144,6 +146,7 @@ _LAZY = {
     ),
     "endpoint": ("IRI", "Endpoint", "check_iri", "is_endpoint"),
     "growth": ("Growth", "grow", "read_more"),
+    "header_row": ("triple_rows",),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),
     "logic": ("RelationLogic", "relation_logic"),
