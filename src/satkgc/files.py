@@ -25,6 +25,14 @@ def check_writable(file: Path, ending: str | None = None) -> Path:
     return make_folder(file.parent) / file.name
 
 
+def check_new(file: Path, ending: str | None = None) -> Path:
+    """As `check_writable`, and refuse a name that is taken: what is there may be the only one."""
+    check_writable(file, ending)
+    if file.exists():
+        raise SatkgcError("the file is there already", where=file, remedy="choose another name, or remove it")
+    return file
+
+
 def check_other(out: Path, source: Path) -> None:
     """Refuse to write over what is read."""
     if out.exists() and source.exists() and out.samefile(source):

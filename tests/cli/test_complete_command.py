@@ -11,7 +11,8 @@ from dataclasses import asdict
 import pytest
 from commands import refusal, run
 
-from satkgc.completion import NewEntity, Role
+from satkgc.cli.complete import _print_answers
+from satkgc.completion import Answer, ExpertShare, NewEntity, Role
 from satkgc.errors import SatkgcError
 from satkgc.manifest import write_manifest
 
@@ -129,6 +130,18 @@ def test_a_file_of_questions(prepared, tmp_path):
     assert (tmp_path / "a.jsonl").read_text().splitlines() == printed
 
 
+def test_answers_are_not_written_over_a_file_or_into_a_table(tmp_path, monkeypatch, capsys):
+    for name, told in (
+        ("a.jsonl", "a.jsonl: the file is there already; choose another name, or remove it"),
+        ("a.csv", "'a.csv' does not end in .jsonl"),
+    ):
+        (tmp_path / "a.jsonl").write_text("the only copy")
+        (tmp_path / "q.tsv").write_text("Q1\tnear\t?\n")
+        command = ["complete", tmp_path / "no run", "--questions", tmp_path / "q.tsv", "--out", tmp_path / name]
+        assert told in refusal(monkeypatch, capsys, *command)
+    assert (tmp_path / "a.jsonl").read_text() == "the only copy"
+
+
 def test_prepare_and_export_tell_what_they_measured(run_copy, tmp_path):
     facts = json.loads(run("prepare", run_copy, "--json").stdout)
     assert (facts["entities"], facts["index"]) == (90, "exact")
@@ -242,3 +255,10 @@ def test_folders_to_write_in_are_made_and_files_in_their_place_refused(prepared,
     for out in (tmp_path / "q.tsv" / "some.tsv", tmp_path / "a"):
         error = refusal(monkeypatch, capsys, "propose", prepared, out, "--n", "3")
         assert "there is a file of this name" in error or "this is a folder" in error
+
+
+def test_a_share_against_an_answer_is_explained(capsys):
+    for share, told in ((-0.11, True), (0.11, False)):
+        experts = (ExpertShare("text", share, 1), ExpertShare("complex", 0.89, 1))
+        _print_answers([Answer("Q1", "one", "", -1.0, None, False, experts=experts)], False)
+        assert ("below 0% speaks against the answer" in capsys.readouterr().out) is told

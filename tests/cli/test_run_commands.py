@@ -26,12 +26,16 @@ def invoke(command, *arguments):
     return CliRunner().invoke(app, [command, *map(str, arguments), "--device", "cpu"], env={"COLUMNS": "200"})
 
 
-def test_evaluate_prints_the_metrics_as_json_and_as_a_table(run, tmp_path):
+def test_evaluate_prints_the_metrics_as_json_and_as_a_table(run, tmp_path, monkeypatch):
     report = json.loads(invoke("evaluate", run, "--json").stdout)
     assert report["both"]["mrr"] == pytest.approx(RunFolder.load(run).evaluate().metrics()["both"]["mrr"], abs=1e-5)
     table = invoke("evaluate", run, "--ranks", tmp_path / "ranks.parquet")
     assert f"{report['both']['mrr']:.3f}" in table.stdout
-    assert (tmp_path / "ranks.parquet").exists()
+    before = (tmp_path / "ranks.parquet").read_bytes()
+    monkeypatch.setattr(RunFolder, "evaluate", lambda *_, **__: 1 / 0)  # it is refused before the work
+    error = invoke("evaluate", run, "--split", "valid", "--ranks", tmp_path / "ranks.parquet").exception
+    assert "ranks.parquet: the file is there already; choose another name" in str(error)
+    assert (tmp_path / "ranks.parquet").read_bytes() == before
 
 
 def test_evaluate_takes_every_option(run):

@@ -98,6 +98,15 @@ def test_a_file_that_has_no_triples_of_the_graph(content, told, tmp_path) -> Non
         read_negatives(KG, tmp_path / "wrong.tsv")
 
 
+def test_a_file_of_csv_with_a_header_that_an_import_knows(tmp_path) -> None:
+    (tmp_path / "wrong.csv").write_text('target,source,relation\nQ2,"Q1",near\nQ4,Q3,knows\n')
+    found = [KG.entities.index("Q1"), KG.relations.index("near"), KG.entities.index("Q2")]
+    assert read_negatives(KG, tmp_path / "wrong.csv").tolist()[0] == found
+    (tmp_path / "wrong.csv").write_text("source,relation,target\nQ1,near,Q900\n")
+    with pytest.raises(SatkgcError, match=r"wrong.csv:2: the graph has no entity 'Q900'"):
+        read_negatives(KG, tmp_path / "wrong.csv")
+
+
 def test_a_graph_without_published_ones() -> None:
     with pytest.raises(SatkgcError, match="no wrong test triples are published with little world here; give files"):
         published_negatives(KG, "test")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from itertools import product
 
@@ -194,7 +195,15 @@ def test_files_and_json_carry_it(bands) -> None:
     assert np.isfinite([a.score for a in answers]).all()
 
 
-def test_a_graph_without_types_says_so_whatever_the_type(completer):
+def test_without_types_it_is_told_where_to_say_which_relation_tells_them(run_copy):
     for type in ("Q3", "no entity either"):
-        with pytest.raises(SatkgcError, match=f"no entity is of the type '{type}'; the graph states no types"):
-            completer.tails("Q1", "near", type=type)
+        with pytest.raises(SatkgcError, match=f"'{type}'; no relation in the run's relations.toml tells types") as told:
+            Completer.load(run_copy).tails("Q1", "near", type=type)
+    added = re.search(r"(\[\[relation]]) with the id .* (type = true)", str(told.value))
+    logic = run_copy / "relations.toml"
+    logic.write_text(f'{added[1]}\nid = "born_in"\n{added[2]}\n{logic.read_text()}')  # what it tells to do helps
+    completer = Completer.load(run_copy)
+    kg = completer.kg
+    head, _, town = next(row for row in kg.train.tolist() if row[1] == kg.relations.index("born_in"))
+    answers = completer.tails("Q1", "near", k=90, type=kg.entities.id(town))
+    assert kg.entities.id(head) in {answer.id for answer in answers}

@@ -36,6 +36,7 @@ def write(folder, name, text):
             [2, 4, 5],
         ),
         ("q.csv", 'Q1,born in,?\n?,near,"Leonardo da Mila"\nQ3,,Q4\n', [1, 2, 3]),
+        ("q.csv", 'source,relation,target\nQ1,born in,?\n?,near,"Leonardo da Mila"\nQ3,,Q4\n', [2, 3, 4]),
         (
             "q.jsonl",
             '{"head": "Q1", "relation": "born in"}\n\n{"relation": "near", "tail": "Leonardo da Mila"}\n'

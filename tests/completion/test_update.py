@@ -173,6 +173,7 @@ def test_a_version_beside_the_old_one(run, new, tmp_path):
             r"entity 'Q1' is '.*' in the graph and 'Os",
         ),
         ("head,relation,tail\nQ1,near,\n", {}, r"new.csv:2: the tail of this triple is empty"),
+        ("head,relation,tail\nQ1,near,Q2\nQl,near,Q2\n", {}, r"new.csv:3: .*no entity 'Ql', which looks like 'Q1'"),
         ("", {}, "new.csv"),
         ("head,relation,tail\nQ1,near,Q2\n", {"languages": "de"}, "--languages says nothing of tables"),
     ],

@@ -92,7 +92,7 @@ def test_what_cannot_be_compared_is_said(tmp_path, rng):
     with pytest.raises(SatkgcError, match="fewer than two triples"):
         compare(lone, lone)
     (tmp_path / "text.parquet").write_text("head,relation,tail\n")
-    with pytest.raises(SatkgcError, match="not a Parquet file of ranks"):
+    with pytest.raises(SatkgcError, match=r"not a Parquet file of ranks; write one with `satkgc evaluate RUN"):
         compare(one, tmp_path / "text.parquet")
     with pytest.raises(SatkgcError, match="no such file"):
         compare(one, tmp_path / "nothing.parquet")

@@ -9,8 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from transformers import AutoTokenizer
+from typer.testing import CliRunner
 
+from fused_runs import overrides
 from little_world import little_world, write_run
+from satkgc.cli import app
 from satkgc.errors import SatkgcError
 from satkgc.export import FORMATS, export
 from satkgc.export.card import model_card
@@ -18,7 +21,8 @@ from satkgc.export.vectors import entity_strings, relation_strings
 from satkgc.kg import KnowledgeGraph, Vocabulary
 from satkgc.models import Questions
 from satkgc.text import TextConfig, Texts
-from satkgc.training import RunFolder
+from satkgc.training import RunFolder, train_or_stop
+from tasks import small_graph
 from toy_models import PlainScores, WordVectors
 
 pytest_plugins = ["world"]
@@ -188,3 +192,9 @@ def test_formats_that_a_model_has_nothing_for_are_refused_in_one_line(tmp_path, 
             assert not out.exists()
     vectors = np.load(tmp_path / "WordVectors-npy" / "entities.npy")
     np.testing.assert_array_equal(vectors, WordVectors(kg).encode_entities(np.arange(90)))
+
+
+def test_of_a_fused_run_it_is_said_which_expert_is_written(tmp_path, tiny_backbone):
+    train_or_stop(small_graph(), "fused", out=tmp_path / "fused", overrides=overrides(tiny_backbone))
+    command = ["export", str(tmp_path / "fused"), str(tmp_path / "vec"), "--format", "parquet", "--device", "cpu"]
+    assert "vec: parquet of the expert text alone (entities 40, width " in CliRunner().invoke(app, command).stdout

@@ -13,6 +13,7 @@ from satkgc.sampling import SamplingConfig
 from satkgc.training import Config, TrainingConfig, train_or_stop
 from satkgc.training import estimate as estimating
 from satkgc.training.estimate import FEWEST, LONG, Estimate, estimate, faster_choice, total
+from satkgc.training.recipes import make_config
 
 
 def config_of(kind, backbone, **training):
@@ -62,6 +63,9 @@ def test_the_faster_choice_is_named_where_a_run_is_long():
     assert "--recipe quick" in Estimate(10, LONG + 1, 1).line(faster_choice(full))
     assert "--recipe quick" not in Estimate(10, LONG - 1, 1).line(faster_choice(full))
     assert "experts.complex.recipe=none" in Estimate(10, LONG + 1, 1).line(faster_choice(quick))
+    for expert in make_config("quick").experts.values():
+        assert faster_choice(expert) == "fewer --epochs shorten it"
+    assert faster_choice(make_config("complex")) == "fewer --epochs shorten it"
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -20,11 +20,10 @@ def register(app: typer.Typer) -> None:
 def classify(
     run: RunArgument,
     valid_negatives: Annotated[
-        Path | None, typer.Option(metavar="FILE.tsv", help="Wrong triples, by ids, to fit the thresholds with.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Wrong triples (.tsv, .csv), by ids, to fit the thresholds with."),
     ] = None,
-    test_negatives: Annotated[
-        Path | None, typer.Option(metavar="FILE.tsv", help="Wrong triples to measure with.")
-    ] = None,
+    test_negatives: Annotated[Path | None, typer.Option(metavar="FILE", help="Wrong triples to measure with.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, each relation too.")] = False,
     device: DeviceOption = "auto",
 ) -> None:

@@ -14,7 +14,7 @@ import typer
 from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
 from satkgc.cli.terminal import clean
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write, check_other, check_writable
+from satkgc.files import atomic_write, check_new, check_other
 
 if TYPE_CHECKING:
     from satkgc.completion import Answer, Evidence, ExpertShare, Step
@@ -88,7 +88,7 @@ def complete(
         typer.Option(help="Which end it is. (default: head, or tail if a head is given)", show_default=False),
     ] = None,
     questions: Annotated[Path | None, typer.Option(help="Answer a file: .tsv, .csv or .jsonl.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write its answers. (default: print them)")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new .jsonl file for its answers. (default: print them)")] = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Complete a triple: give two of head, relation and tail, get the third.
@@ -96,6 +96,9 @@ def complete(
     An answer can be mirrored or implied by the graph, which then says it already, or contradict it: cyclic in a
     hierarchy, the second_value of a relation that gives one, of a wrong_type. By what relations mean, which
     relations.toml in the run folder says; change it there.
+
+    Of a fused run the column of experts has the share of each in what lifts an answer above the others: below 0% it
+    speaks against the answer, – is one that has nothing to say.
 
     A new entity (--new-name) stands for the head, or for the tail with --new-side tail. A file of questions has the
     columns head, relation, tail with "?" for the missing part, or is JSON lines; its answers are printed or written as
@@ -132,7 +135,8 @@ def complete(
         if head or relation or tail or new_name or new_description or new_fact or new_side:
             raise SatkgcError("a question and a file of questions at once", remedy="give one of them")
         if out is not None:
-            check_other(check_writable(out), questions)
+            check_other(out, questions)
+            check_new(out, ".jsonl")
         total = count_questions(questions, **filters)
         note_unfinished(run)
         _answer_file(Completer.load(run, device), questions, total, out, filters)
@@ -322,6 +326,8 @@ def _print_answers(answers: list[Answer], relations: bool) -> None:
             more.append("" if a.objection is None else f"{a.objection.kind}: {a.objection.reason}")
         table.add_row(*map(_plain, row + more))
     console.print(table if answers else "no answer passes the filters")
+    if any((e.share or 0) <= -0.005 for a in answers for e in a.experts):
+        console.print("An expert with a share below 0% speaks against the answer.")
 
 
 def _expert(expert: ExpertShare) -> str:

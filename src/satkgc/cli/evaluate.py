@@ -9,7 +9,7 @@ import typer
 
 from satkgc.cli.arguments import DeviceOption, RunArgument, note_unfinished
 from satkgc.errors import SatkgcError
-from satkgc.files import check_writable
+from satkgc.files import check_new
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +36,7 @@ def evaluate(
     ] = None,
     memory_mib: Annotated[int | None, typer.Option(help="Memory for vectors and scores.")] = None,
     device: DeviceOption = "auto",
-    ranks: Annotated[Path | None, typer.Option(help="Keep the rank of every triple in this Parquet file.")] = None,
+    ranks: Annotated[Path | None, typer.Option(help="Keep the rank of every triple in this new Parquet file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON with all metrics and break-downs.")] = False,
 ) -> None:
     """Rank the answers of held-out triples among all entities, both ways, without the other known answers.
@@ -62,7 +62,7 @@ def evaluate(
     folder = RunFolder.load(run)
     note_unfinished(run)
     if ranks is not None:
-        check_writable(ranks, ".parquet")
+        check_new(ranks, ".parquet")
     changes = {**_candidates(candidates), **_rerank(rerank), "ties": ties, "memory_mib": memory_mib}
     config = folder.config.evaluation.replace(**{n: value for n, value in changes.items() if value is not None})
     report = folder.evaluate(split, config, device=device, progress=True)

@@ -26,7 +26,8 @@ def export(
     """Export a model to other tools, with a model card.
 
     sentence-transformers and onnx write both towers of a text model and compare their vectors with the run's own;
-    parquet and npy write the entity vectors, of an embedding model those of relations too.
+    parquet and npy write the entity vectors, of an embedding model those of relations too. A mixture has no vectors:
+    of a fused run (such as the recipe quick trains), the first expert that reads texts is written, and nothing else.
 
     [bold]Examples[/]
 
@@ -43,7 +44,9 @@ def export(
     if as_json:
         print(json.dumps(checks))
     else:
+        expert = checks.pop("expert", None)
+        only = "" if expert is None else f" of the expert {expert} alone"
         shown = ", ".join(
             f"{name} {value:.2g}" if isinstance(value, float) else f"{name} {value:,}" for name, value in checks.items()
         )
-        typer.echo(f"{out}: {format} ({shown})")
+        typer.echo(f"{out}: {format}{only} ({shown})")

@@ -52,7 +52,8 @@ def update(
     both versions stay.
 
     What contradicts the graph is refused: another name for a known id, unless --correct, and a relation that the graph
-    does not have, unless --new-relations.
+    does not have, unless --new-relations. So is a new entity whose id looks like a mistyped one, unless a table of
+    --entities lists it.
 
     [bold]Examples[/]
 

@@ -25,7 +25,7 @@ from satkgc.completion.cells import escape
 from satkgc.completion.engine import Engine
 from satkgc.completion.kept import keep, open_kept
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write, check_writable
+from satkgc.files import atomic_write, check_new
 from satkgc.models import Questions
 from satkgc.progress import progress_bar
 
@@ -179,10 +179,8 @@ def _without_unknown(engine: Engine, triples: Int32) -> Int32:
 
 def check_doubts_file(out: Path, n: int) -> None:
     """Refuse what cannot be written, before anything is loaded."""
-    if check_writable(out).suffix not in (".csv", ".json"):
+    if check_new(out).suffix not in (".csv", ".json"):
         raise SatkgcError(f"cannot tell the form of {out.name!r}", remedy="end its name in .csv or .json")
-    if out.exists():
-        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
     check_count(n)
 
 

@@ -93,7 +93,8 @@ class Engine:
         types = self.consistency.types
         stated = [t for t, _ in types.counts]
         if not stated:
-            raise UnknownTypeError(type, "the graph states no types: leave it out, or give a role")
+            remedy = "no relation in the run's relations.toml tells types: add to it [[relation]] with the id of one "
+            raise UnknownTypeError(type, f"{remedy}that does and type = true, or leave the type out")
         named = [t for t in stated if self.names.name(t).casefold() == type.casefold()]
         try:
             members = types.members(named[0] if len(named) == 1 else self.names.entity(type))

@@ -29,7 +29,7 @@ from satkgc.completion.consistency import Consistency, Triple
 from satkgc.completion.engine import Engine
 from satkgc.completion.kept import keep, open_kept
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write, check_writable
+from satkgc.files import atomic_write, check_new
 from satkgc.kg import IRI, NOT_TSV, SPLITS, YES, KnowledgeGraph, RelationLogic, check_tsv_ids, tsv_id_error
 from satkgc.progress import progress_bar
 
@@ -198,11 +198,9 @@ def _consistent(engine: Engine, best: BestTriples, n: int, logic: Sequence[Relat
 
 def check_proposals_file(out: Path, n: int) -> None:
     """Refuse what cannot be written, before anything is loaded."""
-    check_ending(check_writable(out))
+    check_ending(check_new(out))
     if not 1 <= n <= MOST:
         raise SatkgcError(f"n is {n}", remedy=f"ask for 1 to {MOST:,} triples")
-    if out.exists():
-        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
 
 
 def _log_left_out(kg: KnowledgeGraph, relations: Sequence[int], used: set[int], typed: bool) -> None:

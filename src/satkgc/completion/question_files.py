@@ -13,7 +13,7 @@ from typing import Any
 from satkgc.completion.answer import Answer, NewEntity, Question, Role
 from satkgc.completion.completer import Completer
 from satkgc.errors import SatkgcError
-from satkgc.kg import SourceFile, csv_delimiter
+from satkgc.kg import SourceFile, csv_delimiter, triple_rows
 
 BATCH = 256
 MISSING = ("", "?")  # what stands in a table for the part that is asked for
@@ -38,9 +38,9 @@ def answer_file(
 def read_questions(file: Path, **defaults: Any) -> Iterator[tuple[int, Question]]:
     """Questions with their line numbers.
 
-    .tsv and .csv have the columns head, relation, tail, one of them empty or "?"; a first line with these three words
-    is a header. .jsonl has an object a line with the fields of `Question`; a new entity is
-    {"name", "description", "facts"}, a fact {"relation", "side", "other"}.
+    .tsv and .csv have the columns head, relation, tail, one of them empty or "?"; a first line with these three words,
+    or others that an import knows, is a header. .jsonl has an object a line with the fields of `Question`; a new
+    entity is {"name", "description", "facts"}, a fact {"relation", "side", "other"}.
     """
     read = {".tsv": _table, ".csv": _table, ".jsonl": _objects}.get(file.suffix)
     if read is None:
@@ -79,9 +79,7 @@ def _table(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         form = tabs if file.suffix == ".tsv" else {"delimiter": csv_delimiter(SourceFile.of(file))}
         reader = csv.reader(lines, strict=True, **form)
         rows = ((reader.line_num, row) for row in reader if any(cell.strip() for cell in row))
-        for place, (line, row) in enumerate(rows):
-            if place == 0 and [cell.lower() for cell in row] == ["head", "relation", "tail"]:
-                continue
+        for line, row in triple_rows(rows, str(file)):
             if len(row) != 3:
                 raise SatkgcError(f"{len(row)} columns", where=f"{file}:{line}", remedy="give head, relation and tail")
             parts = zip(("head", "relation", "tail"), row, strict=True)

@@ -10,7 +10,7 @@ from satkgc.completion.consistency import Triple
 from satkgc.completion.proposals import ACCEPT, COLUMNS, DESCRIPTIONS, Row, check_ending, write_triples
 from satkgc.completion.reviewed_table import cell, check_table, number, reviewed_records
 from satkgc.errors import SatkgcError
-from satkgc.files import check_writable
+from satkgc.files import check_new
 from satkgc.kg import (
     DECISIONS,
     Decision,
@@ -29,9 +29,7 @@ def accept_proposals(reviewed: str | Path, out: str | Path, column: str = ACCEPT
     `reviewed` is a .tsv or .csv of proposals, whose column says yes, or a run folder with decisions made on the page.
     """
     reviewed, out = Path(reviewed), Path(out)
-    check_ending(check_writable(out))
-    if out.exists():
-        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
+    check_ending(check_new(out))
     accepted, total = accepted_rows(reviewed, column)
     return write_triples(out, [accepted]), total
 

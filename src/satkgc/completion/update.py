@@ -27,7 +27,7 @@ from satkgc.completion.prepare import (
 from satkgc.completion.retriever import IndexRetriever
 from satkgc.errors import SatkgcError
 from satkgc.files import atomic_folder, make_folder
-from satkgc.kg import DECISIONS, Growth, KnowledgeGraph, grow, read_more
+from satkgc.kg import DECISIONS, Growth, KnowledgeGraph, grow, read_more, refuse_mistyped
 from satkgc.manifest import write_manifest
 from satkgc.models import FUSION, FusedModel, Model, Questions
 from satkgc.training import RunFolder, exclusive, model_sum
@@ -74,6 +74,7 @@ def update_run(
             raise SatkgcError("this run is not finished", where=folder, remedy="finish it with --resume")
         shown = ", ".join(map(str, sources or options.get("entities", ())))
         growth = grow(old.kg, more, correct=correct, new_relations=new_relations, shown=shown)
+        refuse_mistyped(old.kg, more, sources, options)
         version = 1 + len(old.updates)
         if not growth:
             return RunUpdate(folder, growth, (), version)

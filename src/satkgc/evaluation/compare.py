@@ -25,6 +25,7 @@ from satkgc.evaluation.report import METADATA, Report
 TRIPLE = ("head", "relation", "tail")
 QUESTION = (*TRIPLE, "asked")
 COLUMNS = (*QUESTION, "rank")
+REMEDY = "write one with `satkgc evaluate RUN --ranks FILE`"
 RULES = ("split", "candidates", "sampled", "ties", "rerank_hops", "rerank_weight")
 
 Source = Report | Path | str
@@ -170,9 +171,9 @@ def _read(file: Path | str) -> pa.Table:
     try:
         return pq.read_table(file)
     except FileNotFoundError as error:
-        raise SatkgcError("no such file", where=file, remedy="write one with `satkgc evaluate --ranks`") from error
+        raise SatkgcError("no such file", where=file, remedy=REMEDY) from error
     except (pa.ArrowException, OSError) as error:
-        raise SatkgcError("not a Parquet file of ranks", where=file) from error
+        raise SatkgcError("not a Parquet file of ranks", where=file, remedy=REMEDY) from error
 
 
 def _cast(column: pa.ChunkedArray, name: str, kind: pa.DataType, file: str | None) -> pa.ChunkedArray:

@@ -32,11 +32,13 @@ __all__ = ["FORMATS", "export"]
 def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device: str = "auto") -> Checks:
     """Write a run in another form to a new folder, all or nothing; returns what was checked.
 
-    Entity vectors that are not there yet are made on the device. Of a fused run, its text expert is written.
+    Entity vectors that are not there yet are made on the device.
+    Of a fused run, its first text expert is written, which `expert` names.
     """
     if format not in FORMATS:
         raise SatkgcError(f"no export format {format!r}", remedy=f"choose one of {', '.join(FORMATS)}")
-    folder, out = _exported(RunFolder.load(run)), Path(out)
+    whole, out = RunFolder.load(run), Path(out)
+    folder = _exported(whole)
     if out.exists():
         raise SatkgcError("this is there already", where=out, remedy="choose another name, or remove it")
     try:
@@ -50,7 +52,7 @@ def export(run: str | os.PathLike[str], format: str, out: str | Path, *, device:
             what = f"cannot be written: {error.strerror or f'the disk may be full ({error})'}"
             remedy = "check the free space and the permissions there; nothing was left behind"
         raise SatkgcError(what, where=out, remedy=remedy) from error
-    return checks
+    return {"expert": folder.folder.name, **checks} if whole.config.experts else checks
 
 
 def _exported(run: RunFolder) -> RunFolder:

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     )
     from satkgc.kg.endpoint import IRI, Endpoint, check_iri, is_endpoint
     from satkgc.kg.growth import Growth, grow, read_more
+    from satkgc.kg.header_row import triple_rows
     from satkgc.kg.inspect import CATEGORIES, inspect_graph, plot_degrees, relation_categories
     from satkgc.kg.language import text_language
     from satkgc.kg.logic import RelationLogic, relation_logic
     from satkgc.kg.logic_file import describe_logic, read_logic, write_logic
     from satkgc.kg.merge import merge_entities
+    from satkgc.kg.mistyped import refuse_mistyped
     from satkgc.kg.negatives import published_negatives, read_negatives
     from satkgc.kg.readers import ARCHIVE_SUFFIXES, ReadOptions, is_pattern, is_url, read_graph
     from satkgc.kg.readers.bolt import read_nodes
@@ -114,11 +116,13 @@ __all__ = [
     "read_more",
     "read_negatives",
     "read_nodes",
+    "refuse_mistyped",
     "relation_categories",
     "relation_logic",
     "shorten",
     "shortest_path",
     "text_language",
+    "triple_rows",
     "tsv_id_error",
     "write_logic",
     "write_tsv",
@@ -142,11 +146,13 @@ _LAZY = {
     ),
     "endpoint": ("IRI", "Endpoint", "check_iri", "is_endpoint"),
     "growth": ("Growth", "grow", "read_more"),
+    "header_row": ("triple_rows",),
     "inspect": ("CATEGORIES", "inspect_graph", "plot_degrees", "relation_categories"),
     "language": ("text_language",),
     "logic": ("RelationLogic", "relation_logic"),
     "logic_file": ("describe_logic", "read_logic", "write_logic"),
     "merge": ("merge_entities",),
+    "mistyped": ("refuse_mistyped",),
     "negatives": ("published_negatives", "read_negatives"),
     "readers": ("ARCHIVE_SUFFIXES", "ReadOptions", "is_pattern", "is_url", "read_graph"),
     "readers.bolt": ("read_nodes",),

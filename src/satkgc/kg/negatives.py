@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from satkgc.arrays import Int32
 from satkgc.errors import SatkgcError
 from satkgc.kg.catalogue import find_entry, local_copy
 from satkgc.kg.graph import KnowledgeGraph
+from satkgc.kg.header_row import triple_rows
+from satkgc.kg.readers.delimited import Delimited, csv_delimiter
+from satkgc.kg.readers.source import SourceFile
 
 
 def published_negatives(kg: KnowledgeGraph, split: str) -> Int32:
@@ -29,8 +33,12 @@ def published_negatives(kg: KnowledgeGraph, split: str) -> Int32:
 
 
 def read_negatives(kg: KnowledgeGraph, file: Path) -> Int32:
-    """From a file of TSV without a header: head, relation, tail, by their ids."""
-    return _parse(kg, file.read_bytes(), str(file))
+    """From a file of TSV or CSV: head, relation, tail, by their ids; a header may name them."""
+    if not file.is_file():
+        raise SatkgcError("there is no such file", where=file, remedy="check the path")
+    source = SourceFile.of(file)
+    mark = csv_delimiter(source) if source.stem.lower().endswith(".csv") else "\t"
+    return _numbered(kg, triple_rows(Delimited(source, mark).rows(), str(file)), str(file))
 
 
 def _parse(kg: KnowledgeGraph, content: bytes, shown: str) -> Int32:
@@ -38,11 +46,15 @@ def _parse(kg: KnowledgeGraph, content: bytes, shown: str) -> Int32:
         lines = content.decode().splitlines()
     except UnicodeDecodeError as error:
         raise SatkgcError("this is not UTF-8", where=shown, remedy="write triples as TSV") from error
+    return _numbered(kg, ((number, line.split("\t")) for number, line in enumerate(lines, 1)), shown)
+
+
+def _numbered(kg: KnowledgeGraph, lines: Iterable[tuple[int, list[str]]], shown: str) -> Int32:
     rows = []
-    for number, line in enumerate(lines, 1):
-        parts = line.split("\t")
+    for number, parts in lines:
         if len(parts) != 3:
-            raise SatkgcError("no triple", where=f"{shown}:{number}", remedy="write head, relation, tail with tabs")
+            remedy = "write head, relation, tail: with tabs, or in a file that ends in .csv"
+            raise SatkgcError("no triple", where=f"{shown}:{number}", remedy=remedy)
         places = []
         for vocabulary, id in zip((kg.entities, kg.relations, kg.entities), parts, strict=True):
             if (place := vocabulary.find(id)) is None:

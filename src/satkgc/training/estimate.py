@@ -41,7 +41,9 @@ def faster_choice(config: Config) -> str:
     """What would take less time than such a run."""
     if config.recipe == QUICK:
         return "--set experts.complex.recipe=none leaves the embeddings out, which take most of it"
-    return f"--recipe {QUICK} is faster" if config.model.kind != "frozen" else "fewer --epochs shorten it"
+    if config.model.kind in ("frozen", "embedding"):  # of which the quick recipe is made
+        return "fewer --epochs shorten it"
+    return f"--recipe {QUICK} is faster"
 
 
 def total(parts: Sequence[Estimate]) -> Estimate:

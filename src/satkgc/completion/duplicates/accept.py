@@ -12,7 +12,7 @@ from satkgc.completion.duplicates.table import DEGREES, PAIR
 from satkgc.completion.proposals import ACCEPT, iri
 from satkgc.completion.reviewed_table import cell, check_table, number, reviewed_records
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write, check_writable
+from satkgc.files import atomic_write, check_new
 from satkgc.kg import NOT_TSV, KnowledgeGraph, expand, is_graph_folder, merge_entities, tsv_id_error
 
 ENDINGS = (".nt", ".tsv")
@@ -86,13 +86,11 @@ def accept_duplicates(reviewed: str | Path, out: str | Path, column: str = ACCEP
     entity which is kept.
     """
     reviewed, out = Path(reviewed), Path(out)
-    check_writable(out)
+    check_new(out)
     if out.suffix not in ENDINGS:
         raise SatkgcError(
             f"cannot tell the form of {out.name!r}", remedy="end its name in .nt (sameAs) or .tsv (a map)"
         )
-    if out.exists():
-        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
     pairs, total = accepted_pairs(reviewed, column)
     same = expand("owl:sameAs")
     with atomic_write(out) as part, part.open("w", encoding="utf-8", newline="") as file:

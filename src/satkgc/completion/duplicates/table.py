@@ -10,7 +10,7 @@ from satkgc.completion.cells import escape
 from satkgc.completion.duplicates.find import Duplicate
 from satkgc.completion.proposals import ACCEPT
 from satkgc.errors import SatkgcError
-from satkgc.files import atomic_write, check_writable
+from satkgc.files import atomic_write, check_new
 
 PAIR = ("entity", "duplicate")
 DEGREES = ("entity_degree", "duplicate_degree")
@@ -23,9 +23,7 @@ MOST = 1_000_000  # pairs listed
 def check_duplicates_file(out: Path, n: int, min_score: float) -> None:
     """Refuse what cannot be written, before anything is loaded."""
     check_limits(n, min_score)
-    check_writable(out, ".csv")
-    if out.exists():
-        raise SatkgcError("the file is there already", where=out, remedy="choose another name, or remove it")
+    check_new(out, ".csv")
 
 
 def check_limits(n: int, min_score: float) -> None:
