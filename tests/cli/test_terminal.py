@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from little_world import write_run
+from satkgc.cli import SPIN
 from satkgc.cli.terminal import CleanFormatter, clean
 from satkgc.export import FORMATS
 from satkgc.kg import KnowledgeGraph, Vocabulary
@@ -90,3 +91,24 @@ def test_what_the_system_refuses_is_one_line(prepared, tmp_path, monkeypatch, ca
     told = refusal(monkeypatch, capsys, "propose", prepared, tmp_path / "p.csv", "-n", 5)
     assert os.strerror(number) in told
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "spin"), [({}, SPIN), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)]
+)
+def test_threads_wait_for_a_short_time_unless_the_user_has_said_how_long(given, spin):
+    """Before torch is imported, whose threads read it once."""
+    ask = """
+import os, sys
+from satkgc.cli import main
+sys.argv = ["satkgc", "--help"]
+try:
+    main()
+except SystemExit:
+    assert "torch" not in sys.modules
+    print(os.environ.get("GOMP_SPINCOUNT"))
+"""
+    rest = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    command = [sys.executable, "-c", ask]
+    found = subprocess.run(command, capture_output=True, text=True, env=rest | given, check=True)
+    assert found.stdout.splitlines()[-1] == str(spin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
@@ -33,6 +34,8 @@ from satkgc.cli import (
 from satkgc.cli.terminal import CleanFormatter, clean
 from satkgc.errors import SatkgcError
 from satkgc.files import is_full
+
+SPIN = "10000"  # turns that a thread waits for others before it sleeps, of GNU's 300,000: cores may have other work
 
 app = typer.Typer(
     name="satkgc",
@@ -84,6 +87,8 @@ def _options(
 
 def main() -> None:
     """Run a command; an error that the user can fix is one line and exit code 2."""
+    if "OMP_WAIT_POLICY" not in os.environ:  # read when torch is imported, which no command has done yet
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # other encodings than UTF-8 lack arrows and many letters
             stream.reconfigure(errors="backslashreplace")

@@ -20,6 +20,8 @@ from satkgc.kg.vocabulary import Vocabulary, name_from_id
 
 LETTERS = 5  # of a word, at least: those that differ in a letter of a shorter one are mostly two
 
+MANY = 3000  # new entities: nobody has written more by hand
+
 
 def refuse_mistyped(
     kg: KnowledgeGraph, more: KnowledgeGraph, sources: Sequence[str | Path], options: dict[str, Any]
@@ -30,7 +32,7 @@ def refuse_mistyped(
     """
     unknown = pc.is_null(pc.index_in(more.entities.ids, value_set=kg.entities.ids)).to_numpy(zero_copy_only=False)
     suspects = [more.entities.id(i) for i in np.flatnonzero(unknown).tolist() if _textless(more.entities, i)]
-    near = dict(_near(suspects, kg.entities)) if suspects else {}
+    near = dict(_near(suspects, kg.entities)) if 0 < len(suspects) <= MANY else {}
     if near and options.get("entities"):
         listed = read_more([], options).entities
         near = {id: known for id, known in near.items() if listed.find(id) is None}
