@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from satkgc.cli.terminal import clean
 from satkgc.errors import SatkgcError
-from satkgc.files import check_writable
+from satkgc.files import check_new, check_writable
 
 kg = typer.Typer(help="Read graphs, look at them, and fetch the benchmarks.", no_args_is_help=True)
 
@@ -271,7 +271,7 @@ def inspect_(
     if plot is not None:
         check_writable(plot, ".png")
     if logic is not None:
-        check_writable(logic, ".toml")
+        check_new(logic, ".toml")  # what is there may have been edited
     with status(f"Reading {' '.join(map(_shown, source))}"):
         graph = KnowledgeGraph.load(source, **{"split": "none", **options})
     with status("Counting"):

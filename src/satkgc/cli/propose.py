@@ -27,7 +27,12 @@ def propose(
     ] = None,
     precision: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Only above the probability that had this precision on validation questions."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Only above the probability that had this precision on validation questions. These all have a missing "
+            "answer; where questions have none, fewer proposals are right.",
+        ),
     ] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Not this relation; may be repeated.")] = None,
     typed: Annotated[
