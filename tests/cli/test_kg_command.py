@@ -249,7 +249,7 @@ def test_several_sources_and_what_relations_mean(tmp_path: Path) -> None:
     assert {("parent", "inverse", "child"), ("parent", "hierarchy"), ("child", "hierarchy")} <= said
     assert 'inverse = "child"' in (tmp_path / "logic.toml").read_text()
     (tmp_path / "logic.toml").write_text("# edited\n")
-    with pytest.raises(SatkgcError, match="logic.toml: the file is there already"):
+    with pytest.raises(SatkgcError, match=r"logic\.toml: the file is there already"):
         run("inspect", *files, "--logic", str(tmp_path / "logic.toml"))
     assert (tmp_path / "logic.toml").read_text() == "# edited\n"
     shown = " ".join(run("inspect", str(tmp_path / "graph")).stdout.split())
