@@ -158,7 +158,9 @@ class Answer:
     id: str
     name: str
     description: str
-    score: float  # the model's: a text model's is a cosine, -1 to 1; of a relation, the mean over both directions
+    score: float
+    """The model's: a text model's is a cosine, -1 to 1; of a relation, the mean over both directions, or the weighted
+    sum of what a mixture's experts say."""
     probability: float | None
     known: bool
     experts: tuple[ExpertShare, ...] = ()  # of a fused model, where an entity is asked for

@@ -86,11 +86,10 @@ def accept_duplicates(reviewed: str | Path, out: str | Path, column: str = ACCEP
     entity which is kept.
     """
     reviewed, out = Path(reviewed), Path(out)
-    check_new(out)
     if out.suffix not in ENDINGS:
-        raise SatkgcError(
-            f"cannot tell the form of {out.name!r}", remedy="end its name in .nt (sameAs) or .tsv (a map)"
-        )
+        what = f"cannot tell the form of {out.name!r}"
+        raise SatkgcError(what, remedy="end its name in .nt (sameAs) or .tsv (a map)")
+    check_new(out)
     pairs, total = accepted_pairs(reviewed, column)
     same = expand("owl:sameAs")
     with atomic_write(out) as part, part.open("w", encoding="utf-8", newline="") as file:
