@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from satkgc.completion.relations import EntityPairs, RelationCalibration, fit_relations, log_shares
+from satkgc.completion.relations import EntityPairs, RelationCalibration, fill_silence, fit_relations, log_shares
 
 TRUE = RelationCalibration(by_tail=(12.0,), by_head=(25.0,), by_frequency=1.2, none=9.0, steep=0.7)
 
@@ -102,3 +102,26 @@ def test_the_softmax_is_scaled_by_the_chance_of_any() -> None:
     wanted = e / e.sum() / (1 + (np.exp(1.5) / e.sum()) ** 2)
     assert fit.probability(np.log(e)) == pytest.approx(wanted)
     assert fit.probability(np.log([e, e])) == pytest.approx(np.array([wanted, wanted]))
+
+
+def test_an_expert_that_is_silent_says_what_it_says_of_the_others_on_average() -> None:
+    scores = np.array(
+        [[[1.0, np.nan], [2.0, 4.0], [3.0, 8.0]], [[np.nan, 1.0], [np.nan, 2.0], [np.nan, 3.0]]], np.float32
+    )
+    filled = [[[1, 6], [2, 4], [3, 8]], [[0, 1], [0, 2], [0, 3]]]
+    np.testing.assert_array_equal(fill_silence(scores), filled)
+
+
+def test_earlier_versions_had_a_number_for_all_experts() -> None:
+    old = {
+        "by_tail": 12.0,
+        "by_head": 25.0,
+        "by_frequency": 1.2,
+        "none": 9.0,
+        "steep": 0.7,
+        "questions": 0,
+        "first": 0.0,
+    }
+    assert RelationCalibration.from_json(old) == TRUE
+    assert RelationCalibration.from_json(asdict(TRUE)) == TRUE
+    assert RelationCalibration.from_json({}) == RelationCalibration()

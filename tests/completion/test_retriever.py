@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from little_world import little_world
 from satkgc.completion import INDEXES, Completer, NewEntity, Question, Role
 from satkgc.completion.prepare import open_prepared, prepare
-from satkgc.completion.relations import log_shares
+from satkgc.completion.relations import RelationCalibration, log_shares
 from satkgc.errors import SatkgcError
 from satkgc.models import FusedConfig, FusedModel, Questions
 from toy_models import PlainScores, WordVectors
@@ -121,6 +122,19 @@ def test_relations_are_asked_from_both_ends(completer):
             assert answer.score == pytest.approx(both / 2, abs=1e-5)
     assert [a.probability for a in answers] == sorted((a.probability for a in answers), reverse=True)
     assert 0 < sum(a.probability for a in answers) < 1
+
+
+def test_a_run_of_an_earlier_version_asks_the_mixture_itself(fused, monkeypatch):
+    both = RelationCalibration(by_tail=(2.0,), by_head=(3.0,))
+    monkeypatch.setattr(fused._engine, "calibration", replace(fused._engine.calibration, relations=both))
+    shares = log_shares(fused._engine.names.frequency)
+    order = []
+    for answer in fused.relations("Q3", "Q41"):
+        relation = fused.kg.relations.find(answer.id)
+        tail, head = all_scores(fused, 3, relation)[41], all_scores(fused, 41, relation + 4)[3]
+        assert answer.score == pytest.approx((tail + head) / 2, abs=1e-5)
+        order.append(2 * tail + 3 * head + both.by_frequency * shares[relation])
+    assert order == sorted(order, reverse=True)
 
 
 def test_a_batch_answers_as_each_question_alone(completer, monkeypatch):

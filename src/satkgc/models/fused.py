@@ -269,7 +269,10 @@ class FusedModel(Model):
             for name, own in vectors.items():
                 if own.shape != (kg.num_entities, opened[name].dim):
                     what = f"the vectors of {name} have the shape {tuple(own.shape)}, as earlier versions made them"
-                    raise SatkgcError(what, where=folder / VECTORS, remedy="fuse the experts again with `satkgc fuse`")
+                    runs = " ".join(str(folder.parent / "experts" / expert) for expert in mixture.experts)
+                    raise SatkgcError(
+                        what, where=folder / VECTORS, remedy=f"`satkgc fuse {runs} --out NEW` fuses them again"
+                    )
             model = cls(kg, config, opened, vectors, mixture)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             reason = str(error).splitlines()[0]
