@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from satkgc.errors import SatkgcError
 from satkgc.models import EmbeddingConfig, EmbeddingModel, FusedConfig, FusedModel, Mixture, NewEntityText, Questions
@@ -182,6 +183,9 @@ def test_saved_and_loaded_it_scores_the_same_and_the_weights_can_be_read(model, 
     with pytest.raises(SatkgcError, match="cannot open the mixture") as refusal:
         FusedModel.load(tmp_path, KG, FusedConfig(), "cpu", {"words": experts["words"]})
     assert "\n" not in str(refusal.value)
+    save_file({"words": torch.zeros(KG.num_entities, 200)}, tmp_path / "vectors.safetensors")
+    with pytest.raises(SatkgcError, match=rf"\({KG.num_entities}, 200\), as earlier .*`satkgc fuse .*words .*NEW`"):
+        FusedModel.load(tmp_path, KG, FusedConfig(), "cpu", experts)
     (tmp_path / "vectors.safetensors").write_bytes(b"half")
     with pytest.raises(SatkgcError, match="cannot open the mixture"):
         FusedModel.load(tmp_path, KG, FusedConfig(), "cpu", experts)
