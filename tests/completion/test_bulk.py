@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,8 @@ SHARDS = range(0, 90, 9)
 
 
 class Mortal:
-    """Encodes nine entities a shard and notes each beginning; killed at one shard, and without disk at the last."""
+    """Encodes nine entities a shard and notes each beginning; killed at one shard, and without disk at the last, once
+    all others are there."""
 
     def __init__(self, run: Path, notes: Path) -> None:
         self.work = EntityWorker(run, "cpu", [range(start, start + 9) for start in SHARDS])
@@ -37,6 +39,11 @@ class Mortal:
         if shard == 18 and self.notes.read_text().split().count("18") == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         if shard == SHARDS[-1]:
+            others = [self.notes.parent / "shards" / f"key-{other:010d}.parquet" for other in SHARDS[:-1]]
+            for _ in range(1200):
+                if all(path.exists() for path in others):
+                    break
+                time.sleep(0.1)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))  # the system refuses more
         return self.work(shard)
 
